@@ -1,0 +1,1 @@
+//! Listeners and connections that speak Kafka's framing.

@@ -1,0 +1,1 @@
+//! A replica on real sockets and disks, and the library's API.

@@ -1,0 +1,1 @@
+//! Kafka's Raft RPCs as the core's messages.

@@ -1,0 +1,1 @@
+//! The derive behind quorate-wire.

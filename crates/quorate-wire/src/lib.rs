@@ -1,0 +1,1 @@
+//! Kafka's bytes: messages, record batches, checksums.

@@ -1,0 +1,3 @@
+//! The `quorate` command.
+
+fn main() {}

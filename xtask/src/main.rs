@@ -1,0 +1,3 @@
+//! Tools.
+
+fn main() {}
