@@ -1,3 +1,7 @@
 //! The `quorate` command.
+#![allow(dead_code)]
+mod config;
+mod features;
+mod failure;
 
 fn main() {}
