@@ -74,9 +74,14 @@ impl Config {
             max_batch_bytes: 8 << 20,
             max_uncommitted_bytes: 64 << 20,
             max_parked_fetches: 1024,
-            shutdown_timeout: crate::io::GRACEFUL_SHUTDOWN,
+            shutdown_timeout: Duration::from_secs(5),
             seed: 0,
         }
+    }
+
+    /// How long a leader goes on without hearing from a majority: one and a half fetch timeouts.
+    pub fn check_quorum_timeout(&self) -> Duration {
+        self.fetch_timeout * 3 / 2
     }
 
     /// This replica's key.

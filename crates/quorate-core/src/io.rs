@@ -1,13 +1,13 @@
 //! Everything that goes into a replica and comes out of it, on one page.
 //!
-//! The driver calls `Replica::step` with one [`Input`] after another, and then
+//! The driver calls [`Replica::step`](crate::Replica::step) with one [`Input`] after another, and then
 //! does what the [`Output`] asks: submit the writes, send the messages, notify the listeners, step
 //! again by the deadline. No item waits for another to be finished: what must wait for a write waits
 //! inside the replica, until [`Input::Durable`] reports that write.
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
+use core::fmt;
 
 use bytes::Bytes;
 
@@ -317,5 +317,14 @@ pub enum Timeout {
     Shutdown,
 }
 
-/// How long a proposal, a shutdown and the rest may take are the driver's to configure.
-pub const GRACEFUL_SHUTDOWN: Duration = Duration::from_secs(5);
+impl fmt::Display for IntegrityFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "leader {} of epoch {} says that our logs part at {}, but ours is committed up to {} and ends at {}: \
+             committed records are lost on one side. This node votes and fetches no more. Compare both logs, then \
+             format the directory that is wrong",
+            self.leader, self.epoch, self.diverging, self.high_watermark, self.log_end
+        )
+    }
+}

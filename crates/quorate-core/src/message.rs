@@ -76,6 +76,9 @@ pub enum Response<R> {
     DescribeQuorum(Result<QuorumDescription, ErrorCode>),
     /// To DescribeReplica.
     DescribeReplica(alloc::boxed::Box<ReplicaDescription>),
+    /// To any request that is refused as a whole: an error at the top level, and nothing else. A Java peer
+    /// backs off after it. Incoming ones are [`Unreachable::TopLevel`].
+    TopLevel(ErrorCode),
 }
 
 /// Why a request has no usable answer, as far as the network can tell.
@@ -388,6 +391,8 @@ pub struct ReplicaDescription {
     pub voters_offset: Option<Offset>,
     /// How long it has been without a leader.
     pub leaderless: Option<Duration>,
+    /// How long its oldest unfinished write has taken so far.
+    pub oldest_unfinished_write: Option<Duration>,
     /// What each voter said in the last election round that it took part in as a nominee.
     pub last_round: Option<ElectionRound>,
     /// Why it takes no part, if it does not: see [`crate::io::IntegrityFault`].

@@ -1,0 +1,227 @@
+//! What waits for which write, and the requests in flight.
+//!
+//! The table, each row with the one place where it is decided:
+//!
+//! | What leaves | Waits for | Where |
+//! |---|---|---|
+//! | whatever bears an epoch: a Vote, its answer, every other message | the latest election state | [`Outbox::answer`], [`Outbox::request`] |
+//! | a Fetch at offset `o` | the log below `o` as well, that is, every write so far | `Outbox::request` |
+//! | records in a Fetch answer | leader=self of this epoch; **not** the leader's own flush | `Outbox::answer` |
+//! | the leader's own part in the high watermark | its own log | `Log::durable_end`, used in `role/leader.rs` |
+//!
+//! One request at a time goes to each destination (KIP-595), and one Fetch at a time to anyone: two could
+//! append the same offsets twice.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::ids::{Instant, NodeId};
+use crate::io::{CorrelationId, Destination, Message, Output, RequestId, Timeout, Write, WriteId};
+use crate::message::{LogRange, Request, Response};
+
+/// A step in progress: the time, and what is asked of the world so far.
+pub(crate) struct Turn<'a> {
+    pub(crate) now: Instant,
+    pub(crate) output: &'a mut Output,
+    /// Where in the output this step's election state stands.
+    pub(crate) election_write: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Outbox {
+    last_write: WriteId,
+    last_election: WriteId,
+    durable: WriteId,
+    /// Writes that are not durable, with the time at which they were asked for.
+    unfinished: VecDeque<(WriteId, Instant)>,
+    /// Messages with the write that they wait for, in the order of the writes.
+    held: VecDeque<(WriteId, Message)>,
+    last_correlation: u64,
+    slots: BTreeMap<NodeId, Slot>,
+}
+
+/// The state of a destination. One that has no entry is ready.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Slot {
+    /// The deadline counts from the moment at which the request leaves.
+    Awaiting {
+        id: CorrelationId,
+        kind: RequestKind,
+        timeout: Duration,
+        deadline: Option<Instant>,
+    },
+    BackingOff {
+        until: Instant,
+    },
+}
+
+/// What was asked of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RequestKind {
+    Vote,
+    BeginQuorumEpoch,
+    EndQuorumEpoch,
+    Fetch,
+}
+
+impl Outbox {
+    /// Numbers a write and hands it to storage.
+    pub(crate) fn write(&mut self, turn: &mut Turn<'_>, write: Write) -> WriteId {
+        let id = WriteId(self.last_write.0 + 1);
+        self.last_write = id;
+        if matches!(write, Write::ElectionState(_)) {
+            self.last_election = id;
+        }
+        self.unfinished.push_back((id, turn.now));
+        turn.output.writes.push((id, write));
+        id
+    }
+
+    /// Answers a request, once the election state that the answer tells of is durable.
+    pub(crate) fn answer(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: RequestId,
+        response: Response<LogRange>,
+    ) {
+        self.send_after(turn, self.last_election, Message::Response { id, response });
+    }
+
+    /// Answers a tool, to which nothing is promised: at once, even while the disk is stuck.
+    pub(crate) fn answer_tool(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: RequestId,
+        response: Response<LogRange>,
+    ) {
+        turn.output.messages.push(Message::Response { id, response });
+    }
+
+    /// Sends a request to a destination that is [ready](Outbox::is_ready), once what it promises is durable.
+    pub(crate) fn request(
+        &mut self,
+        turn: &mut Turn<'_>,
+        to: Destination,
+        request: Request,
+        timeout: Duration,
+    ) {
+        let (kind, after) = match &request {
+            Request::Vote(_) => (RequestKind::Vote, self.last_election),
+            Request::BeginQuorumEpoch(_) => (RequestKind::BeginQuorumEpoch, self.last_election),
+            Request::EndQuorumEpoch(_) => (RequestKind::EndQuorumEpoch, self.last_election),
+            Request::Fetch(_) => (RequestKind::Fetch, self.last_write),
+            Request::FetchSnapshot(_) | Request::DescribeQuorum | Request::DescribeReplica => {
+                unreachable!("a replica does not send {request:?}")
+            }
+        };
+        self.last_correlation += 1;
+        let id = CorrelationId(self.last_correlation);
+        self.slots.insert(to.id, Slot::Awaiting { id, kind, timeout, deadline: None });
+        self.send_after(turn, after, Message::Request { to, id, request });
+    }
+
+    fn send_after(&mut self, turn: &mut Turn<'_>, write: WriteId, message: Message) {
+        if write <= self.durable {
+            self.send(turn, message);
+        } else {
+            let place = self.held.partition_point(|(held, _)| *held <= write);
+            self.held.insert(place, (write, message));
+        }
+    }
+
+    fn send(&mut self, turn: &mut Turn<'_>, message: Message) {
+        if let Message::Request { to, .. } = &message
+            && let Some(Slot::Awaiting { timeout, deadline, .. }) = self.slots.get_mut(&to.id)
+        {
+            *deadline = Some(turn.now + *timeout);
+        }
+        turn.output.messages.push(message);
+    }
+
+    /// Lets go what waited for these writes.
+    pub(crate) fn on_durable(&mut self, turn: &mut Turn<'_>, through: WriteId) {
+        assert!(through <= self.last_write, "{through:?} was never asked for");
+        self.durable = self.durable.max(through);
+        while self.unfinished.front().is_some_and(|(id, _)| *id <= through) {
+            self.unfinished.pop_front();
+        }
+        while self.held.front().is_some_and(|(id, _)| *id <= through) {
+            if let Some((_, message)) = self.held.pop_front() {
+                self.send(turn, message);
+            }
+        }
+    }
+
+    /// When the oldest unfinished write was asked for.
+    pub(crate) fn oldest_unfinished(&self) -> Option<Instant> {
+        self.unfinished.front().map(|(_, since)| *since)
+    }
+
+    /// Forgets every request in flight, sent or waiting: their answers, if they come, mean nothing to
+    /// another role (KIP-595).
+    pub(crate) fn forget_requests(&mut self) {
+        self.slots.clear();
+        self.held.retain(|(_, message)| matches!(message, Message::Response { .. }));
+    }
+
+    /// Takes the request that this answer belongs to, if it still counts.
+    pub(crate) fn take(&mut self, answered: CorrelationId) -> Option<(NodeId, RequestKind)> {
+        let (to, kind) = self.slots.iter().find_map(|(to, slot)| match slot {
+            Slot::Awaiting { id, kind, .. } if *id == answered => Some((*to, *kind)),
+            _ => None,
+        })?;
+        self.slots.remove(&to);
+        Some((to, kind))
+    }
+
+    pub(crate) fn back_off(&mut self, to: NodeId, until: Instant) {
+        self.slots.insert(to, Slot::BackingOff { until });
+    }
+
+    pub(crate) fn is_ready(&self, to: NodeId) -> bool {
+        !self.slots.contains_key(&to)
+    }
+
+    pub(crate) fn is_backing_off(&self, to: NodeId) -> bool {
+        matches!(self.slots.get(&to), Some(Slot::BackingOff { .. }))
+    }
+
+    /// Whether an answer is awaited from anyone.
+    pub(crate) fn is_awaiting(&self) -> bool {
+        self.slots.values().any(|slot| matches!(slot, Slot::Awaiting { .. }))
+    }
+
+    /// Whether a Fetch is on its way, to anyone.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.slots
+            .values()
+            .any(|slot| matches!(slot, Slot::Awaiting { kind: RequestKind::Fetch, .. }))
+    }
+
+    /// Frees the destinations whose backoff is over, and those that did not answer in time: these are
+    /// returned.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<(NodeId, RequestKind)> {
+        let mut timed_out = Vec::new();
+        self.slots.retain(|to, slot| match slot {
+            Slot::Awaiting { kind, deadline: Some(deadline), .. } if *deadline <= now => {
+                timed_out.push((*to, *kind));
+                false
+            }
+            Slot::BackingOff { until } => *until > now,
+            Slot::Awaiting { .. } => true,
+        });
+        timed_out
+    }
+
+    /// When the next destination becomes free by itself.
+    pub(crate) fn deadline(&self) -> Option<(Instant, Timeout)> {
+        self.slots
+            .values()
+            .filter_map(|slot| match slot {
+                Slot::Awaiting { deadline, .. } => deadline.map(|at| (at, Timeout::Request)),
+                Slot::BackingOff { until } => Some((*until, Timeout::Backoff)),
+            })
+            .min()
+    }
+}

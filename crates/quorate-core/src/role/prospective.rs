@@ -1,0 +1,63 @@
+//! Prospective: asks for pre-votes (KIP-996). Shares the tally with Candidate.
+
+use alloc::collections::BTreeMap;
+
+use crate::ids::{Endpoints, Instant, NodeId};
+use crate::voters::VoterSet;
+
+/// Asks who would vote for it, and keeps what it knows of the leader meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Prospective {
+    /// The last known leader of the epoch.
+    pub(crate) leader: Option<NodeId>,
+    /// That leader's endpoints, if they are known.
+    pub(crate) endpoints: Endpoints,
+    pub(crate) tally: Tally,
+    pub(crate) election_deadline: Instant,
+}
+
+impl Prospective {
+    pub(crate) fn is_lost(&self) -> bool {
+        self.tally.is_lost()
+    }
+}
+
+/// The votes of one round, over the voters at its begin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tally(BTreeMap<NodeId, Option<bool>>);
+
+impl Tally {
+    /// A fresh round, in which this nominee votes for itself.
+    pub(crate) fn new(me: NodeId, voters: &VoterSet) -> Tally {
+        Tally(voters.ids().map(|id| (id, (id == me).then_some(true))).collect())
+    }
+
+    /// Counts an answer. One from a node that is no voter of this round is nobody's vote.
+    pub(crate) fn record(&mut self, voter: NodeId, granted: bool) {
+        if let Some(vote) = self.0.get_mut(&voter) {
+            *vote = Some(granted);
+        }
+    }
+
+    fn majority(&self) -> usize {
+        self.0.len() / 2 + 1
+    }
+
+    pub(crate) fn is_won(&self) -> bool {
+        self.granted().count() >= self.majority()
+    }
+
+    /// Whether no majority is possible any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        let possible = self.0.values().filter(|vote| **vote != Some(false)).count();
+        possible < self.majority()
+    }
+
+    pub(crate) fn granted(&self) -> impl Iterator<Item = NodeId> {
+        self.0.iter().filter(|(_, vote)| **vote == Some(true)).map(|(id, _)| *id)
+    }
+
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = NodeId> {
+        self.0.iter().filter(|(_, vote)| vote.is_none()).map(|(id, _)| *id)
+    }
+}

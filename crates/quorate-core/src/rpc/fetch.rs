@@ -1,0 +1,241 @@
+//! Fetch, the leader's side: replication, acknowledgement and heartbeat in one (KIP-595, KIP-1166). The
+//! fetcher's side is in `fetch/follower.rs`.
+
+mod follower;
+
+use alloc::collections::VecDeque;
+
+use crate::ids::{Epoch, Instant, Offset};
+use crate::io::{Event, RequestId};
+use crate::message::{
+    ErrorCode, FetchOutcome, FetchRequest, FetchResponse, FetcherHighWatermark, LogRange, Response,
+    Via,
+};
+use crate::outbox::Turn;
+use crate::replica::Replica;
+use crate::role::{Parked, Role};
+
+impl Replica {
+    /// Answers a Fetch, at once or when there is news.
+    pub(crate) fn on_fetch_request(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: RequestId,
+        via: Via,
+        request: FetchRequest,
+    ) {
+        let wait = u64::try_from(request.max_wait_ms).unwrap_or(0);
+        let until = turn.now + core::time::Duration::from_millis(wait);
+        let fetch = Parked { id, via, request, until };
+        if let Err(error) = self.check_fetch(&fetch.request) {
+            return self.answer_fetch_error(turn, &fetch, error);
+        }
+        if fetch.request.replica.id == self.config.node {
+            return self.answer_fetch_error(turn, &fetch, ErrorCode::UNKNOWN_SERVER_ERROR);
+        }
+        self.drop_older_fetch(turn, &fetch);
+        let outcome = self.position(&fetch.request);
+        if let FetchOutcome::Records(_) = outcome {
+            self.acknowledge(turn, &fetch.request);
+        }
+        if self.has_news(&fetch, &outcome) || wait == 0 {
+            self.answer_fetch(turn, &fetch, outcome);
+        } else {
+            self.park(turn, fetch);
+        }
+    }
+
+    fn check_fetch(&self, request: &FetchRequest) -> Result<(), ErrorCode> {
+        let is_malformed = request.max_wait_ms < 0
+            || request.offset.0 < 0
+            || request.last_fetched_epoch.0 < 0
+            || request.last_fetched_epoch > request.epoch;
+        if is_malformed {
+            return Err(ErrorCode::INVALID_REQUEST);
+        }
+        self.check_leader(request.epoch)
+    }
+
+    /// The check of all requests that only the leader of their epoch serves.
+    pub(crate) fn check_leader(&self, epoch: Epoch) -> Result<(), ErrorCode> {
+        if epoch < self.epoch {
+            return Err(ErrorCode::FENCED_LEADER_EPOCH);
+        }
+        if epoch > self.epoch {
+            return Err(ErrorCode::UNKNOWN_LEADER_EPOCH);
+        }
+        match &self.role {
+            Role::Leader(_) if self.is_shutting_down() => Err(ErrorCode::BROKER_NOT_AVAILABLE),
+            Role::Leader(_) => Ok(()),
+            _ => Err(ErrorCode::NOT_LEADER_OR_FOLLOWER),
+        }
+    }
+
+    /// Whether the fetcher's log is a prefix of ours, and what to send it (protocol reference 4.6).
+    fn position(&self, request: &FetchRequest) -> FetchOutcome<LogRange> {
+        let from = request.offset;
+        let is_at_start = from == Offset::ZERO && self.log.start() == Offset::ZERO;
+        if !is_at_start {
+            let end = self.log.end_of_epoch(request.last_fetched_epoch);
+            if end.epoch != request.last_fetched_epoch || end.offset < from {
+                return FetchOutcome::Diverging(end);
+            }
+        }
+        FetchOutcome::Records(LogRange {
+            from,
+            to: self.log.end(),
+            max_bytes: u32::try_from(request.max_bytes).unwrap_or(0),
+            generation: self.log.generation(),
+        })
+    }
+
+    /// A Fetch at an offset promises that all below it is on the fetcher's stable media.
+    fn acknowledge(&mut self, turn: &mut Turn<'_>, request: &FetchRequest) {
+        let deadline = turn.now + self.config.check_quorum_timeout();
+        if let Role::Leader(leader) = &mut self.role
+            && request.replica.id.is_replica()
+        {
+            let voters = self.voters.voters();
+            leader.on_fetch(turn.now, request.replica, request.offset, self.log.end(), voters);
+            leader.on_heard(request.replica, voters, deadline);
+            self.advance_high_watermark(turn);
+        }
+    }
+
+    fn has_news(&self, fetch: &Parked, outcome: &FetchOutcome<LogRange>) -> bool {
+        let has_records = match outcome {
+            FetchOutcome::Records(range) => range.from < range.to,
+            FetchOutcome::Diverging(_) | FetchOutcome::Snapshot(_) => true,
+        };
+        let has_high_watermark = match (fetch.request.high_watermark, self.high_watermark) {
+            (FetcherHighWatermark::Known(theirs), Some(ours)) => theirs < ours,
+            (FetcherHighWatermark::Unknown, Some(_)) => true,
+            (FetcherHighWatermark::Unsaid, _) | (_, None) => false,
+        };
+        has_records || has_high_watermark
+    }
+
+    fn park(&mut self, turn: &mut Turn<'_>, fetch: Parked) {
+        let Role::Leader(leader) = &mut self.role else {
+            return;
+        };
+        leader.parked.push_back(fetch);
+        let surplus = if leader.parked.len() > self.config.max_parked_fetches {
+            leader.parked.pop_front()
+        } else {
+            None
+        };
+        if let Some(oldest) = surplus {
+            self.answer_now(turn, &oldest);
+        }
+    }
+
+    /// A replica has one Fetch at a time: a new one says that it no longer waits for the old.
+    fn drop_older_fetch(&mut self, turn: &mut Turn<'_>, fetch: &Parked) {
+        let replica = fetch.request.replica;
+        if replica.id.is_replica() {
+            self.release_parked(turn, |parked| parked.request.replica == replica);
+        }
+    }
+
+    /// The log has grown: answers whoever waits for records.
+    pub(crate) fn on_log_grown(&mut self, turn: &mut Turn<'_>) {
+        let end = self.log.end();
+        self.release_parked(turn, |parked| parked.request.offset < end);
+    }
+
+    /// Answers parked Fetches whose wait is over.
+    pub(crate) fn expire_parked(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        self.release_parked(turn, |parked| parked.until <= now);
+    }
+
+    pub(crate) fn parked_deadline(&self) -> Option<Instant> {
+        match &self.role {
+            Role::Leader(leader) => leader.parked.iter().map(|parked| parked.until).min(),
+            _ => None,
+        }
+    }
+
+    fn release_parked(&mut self, turn: &mut Turn<'_>, is_released: impl Fn(&Parked) -> bool) {
+        let Role::Leader(leader) = &mut self.role else {
+            return;
+        };
+        if !leader.parked.iter().any(&is_released) {
+            return;
+        }
+        let (released, kept): (VecDeque<Parked>, VecDeque<Parked>) =
+            core::mem::take(&mut leader.parked).into_iter().partition(is_released);
+        leader.parked = kept;
+        for fetch in released {
+            self.answer_now(turn, &fetch);
+        }
+    }
+
+    fn answer_now(&mut self, turn: &mut Turn<'_>, fetch: &Parked) {
+        let outcome = self.position(&fetch.request);
+        self.answer_fetch(turn, fetch, outcome);
+    }
+
+    fn answer_fetch(
+        &mut self,
+        turn: &mut Turn<'_>,
+        fetch: &Parked,
+        outcome: FetchOutcome<LogRange>,
+    ) {
+        let response = FetchResponse {
+            error: ErrorCode::NONE,
+            current: self.current_leader(&fetch.via),
+            high_watermark: self.high_watermark,
+            log_start: Some(self.log.start()),
+            outcome,
+        };
+        self.outbox.answer(turn, fetch.id, Response::Fetch(response));
+    }
+
+    /// A leader that leads no more: whoever waits hears of it at once.
+    pub(crate) fn refuse_fetch(&mut self, turn: &mut Turn<'_>, fetch: &Parked) {
+        self.answer_fetch_error(turn, fetch, ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    }
+
+    fn answer_fetch_error(&mut self, turn: &mut Turn<'_>, fetch: &Parked, error: ErrorCode) {
+        let from = fetch.request.offset;
+        let nothing = LogRange { from, to: from, max_bytes: 0, generation: self.log.generation() };
+        let response = FetchResponse {
+            error,
+            current: self.current_leader(&fetch.via),
+            high_watermark: None,
+            log_start: Some(self.log.start()),
+            outcome: FetchOutcome::Records(nothing),
+        };
+        self.outbox.answer(turn, fetch.id, Response::Fetch(response));
+    }
+
+    /// Moves the leader's high watermark to what a majority holds, past the first record of its own epoch
+    /// (Raft §5.4.2).
+    pub(crate) fn advance_high_watermark(&mut self, turn: &mut Turn<'_>) {
+        let Role::Leader(leader) = &self.role else {
+            return;
+        };
+        let Some(held) = leader.held_by_majority(self.voters.voters(), self.log.durable_end())
+        else {
+            return;
+        };
+        if held <= leader.epoch_start || self.high_watermark.is_some_and(|known| held <= known) {
+            return;
+        }
+        self.set_high_watermark(turn, held);
+        if let Role::Leader(leader) = &mut self.role {
+            leader.on_committed(held);
+        }
+        self.release_parked(turn, |_| true);
+    }
+
+    fn set_high_watermark(&mut self, turn: &mut Turn<'_>, high_watermark: Offset) {
+        self.high_watermark = Some(high_watermark);
+        if high_watermark > self.committed {
+            self.committed = high_watermark;
+            turn.output.events.push(Event::HighWatermark(high_watermark));
+        }
+    }
+}
