@@ -8,15 +8,16 @@
 //! part of the later writes; each directory has the entries of its last [`FileSystem::sync_dir`], and any
 //! of the later changes. Nothing else is promised, no order between files in particular.
 
+use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
 /// A file system.
-pub trait FileSystem: Clone + Send + Sync + 'static {
+pub trait FileSystem: Clone + Debug + Send + Sync + 'static {
     /// An open file.
     type File: File;
     /// Holds a lock until it is dropped.
-    type Lock: Send + 'static;
+    type Lock: Debug + Send + 'static;
 
     /// Opens a file.
     fn open(&self, path: &Path, how: OpenHow) -> io::Result<Self::File>;
@@ -49,15 +50,15 @@ pub enum OpenHow {
 }
 
 /// An open file. All reads and writes name their position.
-pub trait File: Send + Sync + 'static {
+pub trait File: Debug + Send + Sync + 'static {
     /// Reads at a position, as much as there is up to the length of `buffer`; 0 at the end.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
     /// Writes all of these slices, one after another, at a position.
     fn write_all_at(&self, slices: &[io::IoSlice<'_>], position: u64) -> io::Result<()>;
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// How long the file is.
-    fn len(&self) -> io::Result<u64>;
+    /// How long the file is, in bytes.
+    fn size(&self) -> io::Result<u64>;
     /// Makes content and length durable (fdatasync).
     fn sync_data(&self) -> io::Result<()>;
     /// Makes the file read-only for everybody (mode 0400, as Kafka's checkpoints).

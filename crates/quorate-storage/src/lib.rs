@@ -26,4 +26,40 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
+mod commit;
+mod epoch_checkpoint;
+mod error;
 pub mod fs;
+mod log;
+mod log_files;
+#[cfg(any(test, feature = "testing"))]
+pub mod mem_fs;
+pub mod meta_properties;
+mod partition_metadata;
+#[cfg(feature = "power-cut")]
+pub mod power_cut;
+pub mod quorum_state;
+#[cfg(any(test, feature = "testing", feature = "power-cut"))]
+mod random;
+mod reader;
+mod real_fs;
+mod recovery;
+mod scan;
+mod segment;
+mod small_file;
+mod store;
+mod tail;
+mod thread;
+
+pub use commit::{Committer, EncodedBatch, StoreWrite};
+pub use error::StorageError;
+pub use log::RollLimits;
+pub use log_files::{FoundBatch, LogFiles, read_log};
+pub use reader::LogReader;
+pub use real_fs::{RealFile, RealFs, RealLock};
+pub use recovery::Note;
+pub use scan::LogBatch;
+pub use store::{LOG_DIR, Opened, Options, Store};
+pub use tail::{Tail, TailRead};
+pub use thread::{StoreEvent, Submitter, start};
