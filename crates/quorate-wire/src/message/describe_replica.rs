@@ -59,6 +59,9 @@ pub struct DescribeReplicaResponse {
     pub log_end_epoch: i32,
     /// All below is on stable media.
     pub durable_end_offset: i64,
+    /// How long its oldest unfinished write has taken so far.
+    #[wire(default = -1)]
+    pub oldest_unfinished_write_ms: i64,
     /// All below is committed, as far as it knows.
     #[wire(default = -1)]
     pub high_watermark: i64,
