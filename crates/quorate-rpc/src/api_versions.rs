@@ -168,9 +168,8 @@ pub fn encode_request(
 /// The answer's error, [`Unreachable::UnsupportedVersion`] if no version is common, or
 /// [`Unreachable::Malformed`].
 pub fn decode_response(version: i16, frame: Bytes) -> Result<Answer, Unreachable> {
-    let decode = |version| {
-        decode_answer::<ApiVersionsResponse>(ApiKey::ApiVersions, version, frame.clone())
-    };
+    let decode =
+        |version| decode_answer::<ApiVersionsResponse>(ApiKey::ApiVersions, version, frame.clone());
     // A peer that does not know our version answers in version 0, whose error code comes first too.
     let unsupported = frame.get(4..6) == Some(&ErrorCode::UNSUPPORTED_VERSION.0.to_be_bytes());
     let version_of_answer = if unsupported { 0 } else { version };

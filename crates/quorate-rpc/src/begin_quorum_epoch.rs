@@ -1,14 +1,12 @@
 //! BeginQuorumEpoch (KIP-595; v1 KIP-853).
 
 use quorate_core::ids::{Epoch, NodeId};
-use quorate_core::message::{
-    BeginQuorumEpochRequest, ErrorCode, QuorumEpochResponse, Unreachable,
-};
+use quorate_core::message::{BeginQuorumEpochRequest, ErrorCode, QuorumEpochResponse, Unreachable};
 use quorate_wire::message as wire;
 
 use crate::common::{
-    PARTITION, TOPIC, check_cluster, current_in, endpoints_in, endpoints_out, leader_out, nodes_out,
-    only, voter_in, voter_out,
+    PARTITION, TOPIC, check_cluster, current_in, endpoints_in, endpoints_out, leader_out,
+    nodes_out, only, voter_in, voter_out,
 };
 
 pub(crate) fn request_in(

@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use quorate_core::message::{Received, Request, Response, Unreachable};
 use quorate_wire::frame::encode_request as frame;
-use quorate_wire::message::{
-    self as wire, ApiKey, ResponseHeader, response_header_version,
-};
+use quorate_wire::message::{self as wire, ApiKey, ResponseHeader, response_header_version};
 use quorate_wire::{DecodeError, EncodeError, Message};
 
 use crate::{

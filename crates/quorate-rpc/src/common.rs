@@ -1,6 +1,8 @@
 //! What several RPCs share: the one partition, cluster ids, keys, leaders and endpoints.
 
-use quorate_core::ids::{DirectoryId, Endpoint, Endpoints, Epoch, ListenerName, NodeId, ReplicaKey};
+use quorate_core::ids::{
+    DirectoryId, Endpoint, Endpoints, Epoch, ListenerName, NodeId, ReplicaKey,
+};
 use quorate_core::message::{CurrentLeader, ErrorCode};
 use quorate_wire::Uuid;
 use quorate_wire::message::{Listener, NodeEndpoint};
@@ -80,11 +82,12 @@ pub(crate) fn current_in(leader_id: i32, epoch: i32, nodes: Vec<NodeEndpoint>) -
 
 /// For the versions that have node endpoints: the leader's, if both are known.
 pub(crate) fn nodes_out(current: &CurrentLeader) -> Vec<NodeEndpoint> {
-    let node = current.leader.zip(current.endpoint.as_ref()).map(|(leader, endpoint)| NodeEndpoint {
-        node_id: leader.0,
-        host: endpoint.host.to_string(),
-        port: endpoint.port,
-        ..NodeEndpoint::default()
-    });
+    let node =
+        current.leader.zip(current.endpoint.as_ref()).map(|(leader, endpoint)| NodeEndpoint {
+            node_id: leader.0,
+            host: endpoint.host.to_string(),
+            port: endpoint.port,
+            ..NodeEndpoint::default()
+        });
     node.into_iter().collect()
 }

@@ -7,9 +7,7 @@ use quorate_core::message::{ErrorCode, QuorumDescription, ReplicaProgress, Unrea
 use quorate_wire::Uuid;
 use quorate_wire::message as wire;
 
-use crate::common::{
-    PARTITION, TOPIC, directory_out, endpoints_in, endpoints_out, key_in, only,
-};
+use crate::common::{PARTITION, TOPIC, directory_out, endpoints_in, endpoints_out, key_in, only};
 use crate::server::error_message;
 
 /// From here on directory ids and nodes are told.

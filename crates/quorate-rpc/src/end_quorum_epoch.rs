@@ -5,8 +5,8 @@ use quorate_core::message::{EndQuorumEpochRequest, ErrorCode, QuorumEpochRespons
 use quorate_wire::message as wire;
 
 use crate::common::{
-    PARTITION, TOPIC, check_cluster, current_in, directory_out, endpoints_in, endpoints_out, key_in,
-    leader_out, nodes_out, only,
+    PARTITION, TOPIC, check_cluster, current_in, directory_out, endpoints_in, endpoints_out,
+    key_in, leader_out, nodes_out, only,
 };
 
 pub(crate) fn request_in(

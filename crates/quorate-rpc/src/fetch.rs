@@ -9,9 +9,7 @@ use quorate_core::message::{
 use quorate_wire::message as wire;
 use quorate_wire::{Records, Uuid};
 
-use crate::common::{
-    PARTITION, check_cluster, directory_out, key_in, leader_in, leader_out, only,
-};
+use crate::common::{PARTITION, check_cluster, directory_out, key_in, leader_in, leader_out, only};
 use crate::records;
 
 /// From here on topics have ids. Below it nothing says that the metadata log is meant.

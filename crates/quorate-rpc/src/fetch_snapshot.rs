@@ -1,9 +1,7 @@
 //! FetchSnapshot (KIP-630; v1 KIP-853).
 
 use quorate_core::ids::{Epoch, Offset, OffsetAndEpoch};
-use quorate_core::message::{
-    ErrorCode, FetchSnapshotRequest, FetchSnapshotResponse, Unreachable,
-};
+use quorate_core::message::{ErrorCode, FetchSnapshotRequest, FetchSnapshotResponse, Unreachable};
 use quorate_wire::message as wire;
 
 use crate::common::{
@@ -18,8 +16,7 @@ pub(crate) fn request_in(
 ) -> Result<FetchSnapshotRequest, wire::FetchSnapshotResponse> {
     check_cluster(request.cluster_id.as_deref(), cluster_id).map_err(refusal)?;
     let topic = only(request.topics).ok_or_else(|| refusal(ErrorCode::INVALID_REQUEST))?;
-    let partition =
-        only(topic.partitions).ok_or_else(|| refusal(ErrorCode::INVALID_REQUEST))?;
+    let partition = only(topic.partitions).ok_or_else(|| refusal(ErrorCode::INVALID_REQUEST))?;
     if topic.name != TOPIC || partition.partition != PARTITION {
         return Err(unknown_partition(topic.name, partition.partition));
     }

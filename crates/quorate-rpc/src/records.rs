@@ -80,8 +80,8 @@ pub fn check_batch(batch: batch::Batch) -> Result<ReceivedBatch, RecordsError> {
     batch.raft_check()?;
     let mut control = Vec::new();
     for (offset, record) in control_records(&batch)? {
-        let record = control_in(record)
-            .map_err(|reason| RecordsError::Control { offset, reason })?;
+        let record =
+            control_in(record).map_err(|reason| RecordsError::Control { offset, reason })?;
         control.push((Offset(offset), record));
     }
     Ok(ReceivedBatch {

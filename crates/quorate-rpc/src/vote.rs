@@ -5,8 +5,8 @@ use quorate_core::message::{ErrorCode, Unreachable, VoteRequest, VoteResponse};
 use quorate_wire::message as wire;
 
 use crate::common::{
-    PARTITION, TOPIC, check_cluster, current_in, directory_out, key_in, leader_out, nodes_out, only,
-    voter_in, voter_out,
+    PARTITION, TOPIC, check_cluster, current_in, directory_out, key_in, leader_out, nodes_out,
+    only, voter_in, voter_out,
 };
 
 pub(crate) fn request_in(
