@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) storage: StorageSettings,
     /// `socket.*`, `max.connections*`.
     pub(crate) network: NetworkSettings,
+    /// `unstable.feature.versions.enable`: levels that are not for production may be formatted.
+    pub(crate) unstable_features: bool,
     /// What is odd but no error, one line each.
     pub(crate) warnings: Vec<String>,
 }
@@ -122,6 +124,7 @@ impl Config {
             quorum,
             storage: storage_settings(&properties)?,
             network: network_settings(&properties)?,
+            unstable_features: properties.flag("unstable.feature.versions.enable", false)?,
             warnings,
         })
     }
@@ -167,7 +170,7 @@ impl Config {
             directory,
             self.default_listener().clone(),
         );
-        core.endpoints = self.listeners.advertised.clone();
+        core.endpoints = self.listeners.endpoints();
         core.static_voters = self.voter_set();
         core.bootstrap_servers = self.bootstrap_servers.clone();
         core.election_timeout = quorum.election_timeout;

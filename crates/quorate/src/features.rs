@@ -120,10 +120,20 @@ mod tests {
 
     #[test]
     fn a_release_is_found_by_family_patch_and_full_name() {
-        for (name, level) in
-            [("3.3", 7), ("3.9", 21), ("4.0", 25), ("4.0.1", 25), ("4.0-IV1", 23), ("4.4", 33), ("4.5-IV0", 34)]
-        {
-            assert_eq!(MetadataVersion::parse(name).map(MetadataVersion::level), Some(level), "{name}");
+        for (name, level) in [
+            ("3.3", 7),
+            ("3.9", 21),
+            ("4.0", 25),
+            ("4.0.1", 25),
+            ("4.0-IV1", 23),
+            ("4.4", 33),
+            ("4.5-IV0", 34),
+        ] {
+            assert_eq!(
+                MetadataVersion::parse(name).map(MetadataVersion::level),
+                Some(level),
+                "{name}"
+            );
         }
         for name in ["3.2", "4", "7", "", "4.0-IV9", "4.0-IV", "9.9"] {
             assert_eq!(MetadataVersion::parse(name), None, "{name}");

@@ -61,8 +61,9 @@ pub(crate) struct Listeners {
     pub(crate) names: Vec<ListenerName>,
     /// Where to listen: the entries of `listeners` under these names.
     pub(crate) bind: Vec<Listener>,
-    /// Where others find this node under these names.
-    pub(crate) advertised: Endpoints,
+    /// Where others find this node, one entry for each of these names in their order. An empty host
+    /// means this machine.
+    pub(crate) advertised: Vec<Listener>,
     /// The protocol of each of these names.
     pub(crate) protocols: BTreeMap<ListenerName, Protocol>,
 }
@@ -109,6 +110,17 @@ impl Listeners {
         let bind: Vec<Listener> = all.iter().filter(is_ours).cloned().collect();
         let advertised = advertised(properties, &names, &bind, broker, own_voter)?;
         Ok(Listeners { names, bind, advertised, protocols })
+    }
+}
+
+impl Listeners {
+    /// Where others find this node, with the name of this machine for a host that is not configured.
+    pub(crate) fn endpoints(&self) -> Endpoints {
+        let endpoint = |listener: &Listener| match listener.host.as_str() {
+            "" => Endpoint::new(&host_name(), listener.port),
+            host => Endpoint::new(host, listener.port),
+        };
+        self.advertised.iter().map(|listener| (listener.name.clone(), endpoint(listener))).collect()
     }
 }
 
@@ -241,14 +253,14 @@ fn protocols(
 }
 
 /// From `advertised.listeners`; else from `listeners`. The first name, where that gives no host, takes this
-/// node's entry in the static voters, else the name of this machine.
+/// node's entry in the static voters.
 fn advertised(
     properties: &Properties,
     names: &[ListenerName],
     bind: &[Listener],
     broker: bool,
     own_voter: Option<&Endpoint>,
-) -> Result<Endpoints, Failure> {
+) -> Result<Vec<Listener>, Failure> {
     const KEY: &str = "advertised.listeners";
     let given = parse(properties, KEY)?;
     for listener in &given {
@@ -267,18 +279,26 @@ fn advertised(
                 .next("give the host under which the others find this node"));
         }
     }
-    let mut endpoints = Endpoints::new();
+    let mut effective = Vec::new();
     for (i, name) in names.iter().enumerate() {
         let find = |list: &[Listener]| list.iter().find(|l| l.name == *name).cloned();
-        let Some(listener) = find(&given).or_else(|| find(bind)) else { continue };
-        let endpoint = match own_voter {
-            Some(own) if i == 0 && is_wildcard(&listener.host) => own.clone(),
-            _ if is_wildcard(&listener.host) => Endpoint::new(&host_name(), listener.port),
-            _ => Endpoint::new(&listener.host, listener.port),
-        };
-        endpoints.insert(name.clone(), endpoint);
+        let Some(mut listener) = find(&given).or_else(|| find(bind)) else { continue };
+        if i == 0
+            && is_wildcard(&listener.host)
+            && let Some(own) = own_voter
+        {
+            listener.host = own.host.to_string();
+            listener.port = own.port;
+        }
+        if !listener.host.is_empty() && is_wildcard(&listener.host) {
+            let what = format!("has no host for {name} under which the others find this node");
+            return Err(properties
+                .bad("listeners", what)
+                .next(format!("add advertised.listeners={name}://HOST:{}", listener.port)));
+        }
+        effective.push(listener);
     }
-    Ok(endpoints)
+    Ok(effective)
 }
 
 /// The name of this machine.

@@ -109,6 +109,7 @@ fn bad_values_name_key_value_and_next_step() {
             "advertises 0.0.0.0, where no other machine can connect to",
         ),
         ("advertised.listeners=CONTROLLER://[::]:9093", "advertises ::, where"),
+        ("listeners=CONTROLLER://0.0.0.0:9093", "add advertised.listeners=CONTROLLER://HOST:9093"),
         ("inter.broker.listener.name=controller", "is in controller.listener.names too"),
         ("listener.security.protocol.map=CONTROLLER:FOO", "has the unknown security protocol FOO"),
         (
@@ -182,7 +183,7 @@ fn the_advertised_endpoint_follows_kafkas_rules() {
     let name = ListenerName::new("CONTROLLER");
     let endpoint = |lines: &str| {
         let config = with(lines).expect(lines);
-        config.listeners.advertised.get(&name).expect("an endpoint").to_string()
+        config.listeners.endpoints().get(&name).expect("an endpoint").to_string()
     };
     assert_eq!(endpoint("advertised.listeners=controller://c1.example:19093"), "c1.example:19093");
     assert_eq!(endpoint(""), "127.0.0.1:9093");
