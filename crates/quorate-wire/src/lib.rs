@@ -21,6 +21,8 @@ pub mod frame;
 pub mod json;
 pub mod message;
 pub mod metadata;
+#[cfg(feature = "vectors")]
+pub mod vectors;
 
 pub use codec::{Message, Records, UnknownTags, Uuid};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
