@@ -109,7 +109,7 @@ impl Replica {
             Role::Leader(leader) if epoch == self.epoch => {
                 let bytes = OpenBatch::default().len_with(&records);
                 let waiting = leader.uncommitted_bytes() + leader.open.records_len;
-                if records.is_empty() {
+                if records.is_empty() || records.iter().any(Bytes::is_empty) {
                     Some(NotAppended::Empty)
                 } else if bytes > self.config.max_batch_bytes {
                     Some(NotAppended::TooLarge { bytes, limit: self.config.max_batch_bytes })

@@ -270,7 +270,7 @@ pub enum NotAppended {
         /// What a batch may take.
         limit: usize,
     },
-    /// There are no records.
+    /// There are no records, or one of them is empty, which no reader of the log would take.
     Empty,
 }
 

@@ -155,6 +155,16 @@ impl Replica {
         self.voters.ignores_static_voters()
     }
 
+    /// This replica's id.
+    pub fn id(&self) -> NodeId {
+        self.config.node
+    }
+
+    /// All below is on stable media.
+    pub fn durable_end(&self) -> Offset {
+        self.log.durable_end()
+    }
+
     /// The voter set that counts now.
     pub fn voters(&self) -> &VoterSet {
         self.voters.voters()
@@ -309,6 +319,11 @@ impl Replica {
     /// Whether this replica takes part: it does not once committed data may be lost, or its disk is broken.
     pub(crate) fn takes_part(&self) -> bool {
         self.integrity_fault.is_none() && !self.storage_failed
+    }
+
+    /// Whether the store is closed: nothing more is written, so role and epoch stay as they are.
+    pub(crate) fn storage_failed(&self) -> bool {
+        self.storage_failed
     }
 
     /// Whether a voter may campaign now: not with a disk on which a write has been stuck.

@@ -53,6 +53,13 @@ impl Replica {
             return;
         };
         let handled = match response {
+            // With a broken disk nothing can be taken over; that it was heard ends a resignation's retries.
+            Ok(_) if self.storage_failed() => {
+                if let Role::Resigned(role) = &mut self.role {
+                    role.unacknowledged.remove(&from);
+                }
+                return;
+            }
             Ok(response) => {
                 self.unreachable.remove(&from);
                 match (kind, response) {

@@ -27,6 +27,9 @@ impl Replica {
 
     fn expire_role(&mut self, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
+        if self.storage_failed() {
+            return false;
+        }
         if matches!(self.role, Role::Leader(_)) && self.stuck_deadline().is_some_and(|at| at <= now)
         {
             self.become_resigned(turn, "its oldest write is stuck");
@@ -146,6 +149,7 @@ impl Replica {
         // A stuck write keeps a voter from campaigning; when it is done, `Durable` wakes it.
         let campaign = |at: Instant, why: Timeout| can_campaign.then_some((at, why));
         let role = match &self.role {
+            _ if self.storage_failed() => None,
             Role::Unattached(role) => {
                 role.election_deadline.and_then(|at| campaign(at, Timeout::Election))
             }

@@ -1,0 +1,81 @@
+//! Whole clusters under random faults, by seed: what Raft promises is checked after every step, and in the
+//! quiet time after it a leader must be there and commit.
+
+#[path = "cluster/world.rs"]
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use quorate_core::Offset;
+use world::{Shape, World};
+
+/// Runs seeds of one shape; `SEED=n` runs that one alone and tells its story.
+fn run(shape: Shape, seeds: u64) {
+    let only: Option<u64> = std::env::var("SEED").ok().map(|seed| seed.parse().expect("a number"));
+    let seeds = only.map_or(0..seeds, |seed| seed..seed + 1);
+    let mut committed = 0;
+    for seed in seeds {
+        let mut world = World::new(seed, shape);
+        let outcome = catch_unwind(AssertUnwindSafe(|| story(&mut world)));
+        if let Err(panic) = outcome {
+            eprintln!("{}\nSEED={seed} of {shape:?} failed", world.story());
+            resume_unwind(panic);
+        }
+        committed += world.committed().0;
+    }
+    assert!(committed > 0);
+}
+
+fn story(world: &mut World) {
+    for _ in 0..60 {
+        let pause = world.chance.below(500_000);
+        world.run(Duration::from_micros(pause));
+        world.propose();
+        if world.chance.percent(40) {
+            world.disturb();
+        }
+    }
+    assert!(world.steps() < 60_000, "{} steps in half a minute: a tight loop", world.steps());
+
+    world.heal();
+    let before = world.committed();
+    world.run(Duration::from_secs(15));
+    if let Err(views) = world.agreed_leader() {
+        panic!("nobody leads after 15 quiet seconds: {views}");
+    }
+    world.propose();
+    world.run(Duration::from_secs(1));
+    assert!(world.committed() > before.max(Offset(1)), "nothing is committed in quiet times");
+    assert!(world.is_level(), "not everybody has caught up");
+
+    let steps = world.steps();
+    world.run(Duration::from_secs(5));
+    let idle = world.steps() - steps;
+    assert!(idle < 5 * 4 * 40, "{idle} steps in 5 idle seconds");
+}
+
+#[test]
+fn three_static_voters() {
+    run(Shape { nodes: 3, dynamic: false }, 150);
+}
+
+#[test]
+fn three_voters_in_the_log() {
+    run(Shape { nodes: 3, dynamic: true }, 150);
+}
+
+#[test]
+fn five_voters() {
+    run(Shape { nodes: 5, dynamic: true }, 60);
+}
+
+#[test]
+fn two_voters() {
+    run(Shape { nodes: 2, dynamic: false }, 80);
+}
+
+#[test]
+fn one_voter() {
+    run(Shape { nodes: 1, dynamic: true }, 80);
+}

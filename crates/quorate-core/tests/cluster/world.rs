@@ -1,0 +1,800 @@
+//! A small cluster on a clock, a network and disks of memory, all driven by one seed.
+//!
+//! After every step the rules of Raft are checked on what the replicas asked for; a disk keeps what it
+//! reported as durable and, in a crash, any prefix of the writes after it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::config::{Config, Recovered};
+use quorate_core::io::{
+    Batch, Content, CorrelationId, Destination, ElectionState, Event, Input, Message, Output,
+    ProposalId, RequestId, StorageTrouble, Timeout, Write, WriteId,
+};
+use quorate_core::message::{
+    ControlRecord, ErrorCode, FetchOutcome, FetchResponse, KRaftVersion, LogRange, Received,
+    ReceivedBatch, Request, Response, Unreachable, Via,
+};
+use quorate_core::voters::{Voter, VoterSet};
+use quorate_core::{
+    DirectoryId, Endpoint, Endpoints, Epoch, Instant, ListenerName, NodeId, Offset, Replica,
+    ReplicaKey,
+};
+
+/// How the cluster of a run is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) nodes: i32,
+    /// Voters in the 0-0 checkpoint (kraft.version 1), else static ones.
+    pub(crate) dynamic: bool,
+}
+
+/// SplitMix64.
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    pub(crate) fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+}
+
+/// A log and an election state, as files.
+#[derive(Clone, Default)]
+struct Disk {
+    election: Option<ElectionState>,
+    log: Vec<ReceivedBatch>,
+}
+
+impl Disk {
+    fn end(&self) -> Offset {
+        self.log.last().map_or(Offset(0), |batch| batch.end)
+    }
+
+    fn last_epoch(&self) -> Epoch {
+        self.log.last().map_or(Epoch(0), |batch| batch.epoch)
+    }
+
+    fn batch_before(&self, end: Offset) -> Option<&ReceivedBatch> {
+        self.log.iter().rev().find(|batch| batch.base < end && end <= batch.end)
+    }
+
+    fn apply(&mut self, write: Write) {
+        match write {
+            Write::ElectionState(state) => self.election = Some(state),
+            Write::Truncate { to } => {
+                self.log.retain(|batch| batch.base < to);
+                assert!(self.end() <= to, "a truncation inside a batch, to {to}");
+            }
+            Write::Append(batch) => {
+                assert_eq!(batch.base, self.end(), "an append that leaves a gap");
+                self.log.push(stored(batch));
+            }
+        }
+    }
+
+    fn recovered(&self, bootstrap: Vec<ControlRecord>) -> Recovered {
+        let mut epochs: Vec<(Epoch, Offset)> = Vec::new();
+        for batch in &self.log {
+            if epochs.last().is_none_or(|(epoch, _)| *epoch < batch.epoch) {
+                epochs.push((batch.epoch, batch.base));
+            }
+        }
+        Recovered {
+            election: self.election.clone(),
+            log_start: Offset(0),
+            log_end: self.end(),
+            epochs,
+            bootstrap,
+            control: self.log.iter().flat_map(|batch| batch.control.clone()).collect(),
+        }
+    }
+}
+
+/// A batch "encoded": its bytes are its records in text.
+fn stored(batch: Batch) -> ReceivedBatch {
+    let Batch { base, end, epoch, content, .. } = batch;
+    let (bytes, control) = match content {
+        Content::Data(records) => (
+            Bytes::from(records.iter().map(|r| r.as_ref()).collect::<Vec<_>>().join(&b' ')),
+            vec![],
+        ),
+        Content::Control(records) => {
+            let bytes = Bytes::from(format!("control {records:?}"));
+            (bytes, records.into_iter().enumerate().map(|(i, r)| (base.plus(i), r)).collect())
+        }
+        // The edge reads the control records back out of the bytes: `Node::control` remembers them.
+        Content::Encoded(bytes) => (bytes, vec![]),
+    };
+    ReceivedBatch { base, end, epoch, bytes, control }
+}
+
+struct Node {
+    replica: Option<Replica>,
+    config: Config,
+    bootstrap: Vec<ControlRecord>,
+    /// What is on stable media.
+    durable: Disk,
+    /// What readers see.
+    view: Disk,
+    pending: VecDeque<(WriteId, Write)>,
+    generation: u64,
+    boot: u64,
+    deadline: Option<Instant>,
+    high_watermark: Offset,
+    fetch_in_flight: Option<(CorrelationId, Instant)>,
+    leads: Option<Epoch>,
+    is_stuck: bool,
+    is_broken: bool,
+    shut_down: bool,
+    steps: u64,
+}
+
+enum Happening {
+    Step { node: usize, boot: u64, input: Box<Input>, to: Option<(usize, u64, CorrelationId)> },
+    Flush { node: usize, boot: u64 },
+    Tick { node: usize, boot: u64 },
+    Restart { node: usize },
+}
+
+pub(crate) struct World {
+    pub(crate) chance: Chance,
+    pub(crate) now: Instant,
+    queue: BinaryHeap<Reverse<(Instant, u64)>>,
+    happenings: HashMap<u64, Happening>,
+    last_happening: u64,
+    nodes: Vec<Node>,
+    listener: ListenerName,
+    /// Who waits for the answer to a request, and who asked for which vote.
+    askers: HashMap<(usize, u64, RequestId), (usize, u64, CorrelationId, Option<ReplicaKey>)>,
+    /// Links that are cut, in one direction.
+    cut: BTreeSet<(usize, usize)>,
+    pub(crate) is_faulty: bool,
+    // What has been seen, for the rules.
+    leaders: BTreeMap<Epoch, usize>,
+    content: BTreeMap<(Offset, Epoch), (Bytes, Epoch)>,
+    control: BTreeMap<(Offset, Epoch), Vec<(Offset, ControlRecord)>>,
+    committed: Vec<(Offset, Epoch)>,
+    committed_end: Offset,
+    last_proposal: u64,
+    not_appended: BTreeSet<ProposalId>,
+    story: VecDeque<String>,
+}
+
+fn key(id: i32) -> ReplicaKey {
+    let mut directory = [7; 16];
+    directory[15] = u8::try_from(id).unwrap();
+    ReplicaKey::new(NodeId(id), DirectoryId::from_bytes(directory))
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, shape: Shape) -> World {
+        let listener = ListenerName::new("CONTROLLER");
+        let endpoint = |id: i32| Endpoint::new("host", u16::try_from(9000 + id).unwrap());
+        let voters = VoterSet::new((0..shape.nodes).map(|id| {
+            let directory = key(id).directory.filter(|_| shape.dynamic);
+            let endpoints = Endpoints::from([(listener.clone(), endpoint(id))]);
+            let level = KRaftVersion(i16::from(shape.dynamic));
+            (NodeId(id), Voter { directory, endpoints, kraft_versions: (KRaftVersion(0), level) })
+        }))
+        .unwrap();
+        let nodes = (0..shape.nodes).map(|id| {
+            let mut config = Config::new(NodeId(id), key(id).directory.unwrap(), listener.clone());
+            config.endpoints = Endpoints::from([(listener.clone(), endpoint(id))]);
+            config.linger = Duration::from_millis(seed % 3 * 5);
+            let mut bootstrap = Vec::new();
+            if shape.dynamic {
+                config.bootstrap_servers = (0..shape.nodes).map(endpoint).collect();
+                bootstrap.push(ControlRecord::KRaftVersion(KRaftVersion(1)));
+                bootstrap.push(ControlRecord::Voters(voters.clone()));
+            } else {
+                config.static_voters = voters.clone();
+            }
+            Node {
+                replica: None,
+                config,
+                bootstrap,
+                durable: Disk::default(),
+                view: Disk::default(),
+                pending: VecDeque::new(),
+                generation: 0,
+                boot: 0,
+                deadline: None,
+                high_watermark: Offset(0),
+                fetch_in_flight: None,
+                leads: None,
+                is_stuck: false,
+                is_broken: false,
+                shut_down: false,
+                steps: 0,
+            }
+        });
+        let mut world = World {
+            chance: Chance(seed),
+            now: Instant::default(),
+            queue: BinaryHeap::new(),
+            happenings: HashMap::new(),
+            last_happening: 0,
+            nodes: nodes.collect(),
+            listener,
+            askers: HashMap::new(),
+            cut: BTreeSet::new(),
+            is_faulty: true,
+            leaders: BTreeMap::new(),
+            content: BTreeMap::new(),
+            control: BTreeMap::new(),
+            committed: Vec::new(),
+            committed_end: Offset(0),
+            last_proposal: 0,
+            not_appended: BTreeSet::new(),
+            story: VecDeque::new(),
+        };
+        for node in 0..world.nodes.len() {
+            world.after(0, Happening::Restart { node });
+        }
+        world
+    }
+
+    /// The last lines of what happened, for a failure.
+    pub(crate) fn story(&self) -> String {
+        self.story.iter().cloned().collect::<Vec<_>>().join("\n")
+    }
+
+    fn tell(&mut self, line: String) {
+        if self.story.len() == 400 {
+            self.story.pop_front();
+        }
+        self.story.push_back(format!("{:?} {line}", self.now));
+    }
+
+    fn after(&mut self, micros: u64, happening: Happening) {
+        self.last_happening += 1;
+        self.happenings.insert(self.last_happening, happening);
+        let at = self.now + Duration::from_micros(micros);
+        self.queue.push(Reverse((at, self.last_happening)));
+    }
+
+    /// Lets everything happen that is due within `time`.
+    pub(crate) fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(Reverse((at, id))) = self.queue.peek().copied() {
+            if at > end {
+                break;
+            }
+            self.queue.pop();
+            self.now = at;
+            let Some(happening) = self.happenings.remove(&id) else { continue };
+            match happening {
+                Happening::Restart { node } => self.restart(node),
+                Happening::Step { node, boot, input, to } => {
+                    if self.is_up(node, boot) {
+                        self.step(node, *input);
+                    } else if let Some((asker, boot, id)) = to {
+                        // The host answers for the process that is gone.
+                        let response = Err(Unreachable::Refused);
+                        self.deliver(node, asker, boot, Input::Response { id, response }, None);
+                    }
+                }
+                Happening::Flush { node, boot } => self.flush(node, boot),
+                Happening::Tick { node, boot } => {
+                    let due = self.nodes[node].deadline.is_some_and(|at| at <= self.now);
+                    if due && self.is_up(node, boot) {
+                        self.step(node, Input::Tick);
+                    }
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    fn is_up(&self, node: usize, boot: u64) -> bool {
+        self.nodes[node].replica.is_some() && self.nodes[node].boot == boot
+    }
+
+    /// One random bad thing.
+    pub(crate) fn disturb(&mut self) {
+        let node = usize::try_from(self.chance.below(self.nodes.len() as u64)).unwrap();
+        match self.chance.below(16) {
+            0 | 1 => self.crash(node),
+            2 => {
+                self.nodes[node].is_stuck = !self.nodes[node].is_stuck;
+                let boot = self.nodes[node].boot;
+                self.after(1000, Happening::Flush { node, boot });
+            }
+            3 | 4 => {
+                for other in 0..self.nodes.len() {
+                    self.cut.insert((node, other));
+                    if self.chance.percent(70) {
+                        self.cut.insert((other, node));
+                    }
+                }
+            }
+            5 => {
+                let other = usize::try_from(self.chance.below(self.nodes.len() as u64)).unwrap();
+                self.cut.insert((node, other));
+            }
+            6 | 7 => self.cut.clear(),
+            8 => {
+                if let Some(epoch) = self.nodes[node].leads {
+                    self.poke(node, Input::Resign { epoch });
+                }
+            }
+            9 => self.poke(node, Input::Shutdown),
+            10 if self.chance.percent(30) => {
+                self.poke(node, Input::Storage(StorageTrouble::Failed));
+                self.nodes[node].is_broken = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn poke(&mut self, node: usize, input: Input) {
+        if self.nodes[node].replica.is_some() {
+            self.step(node, input);
+        }
+    }
+
+    /// Proposes a record at whoever believes to lead.
+    pub(crate) fn propose(&mut self) {
+        for node in 0..self.nodes.len() {
+            let Some(epoch) = self.nodes[node].leads else { continue };
+            self.last_proposal += 1;
+            let id = self.last_proposal;
+            let count = 1 + self.chance.below(3);
+            let records = (0..count).map(|i| Bytes::from(format!("p{id}.{i}"))).collect();
+            self.poke(node, Input::Propose { id: ProposalId(id), epoch, records });
+        }
+    }
+
+    /// Faults end, everybody is back.
+    pub(crate) fn heal(&mut self) {
+        self.is_faulty = false;
+        self.cut.clear();
+        for node in 0..self.nodes.len() {
+            let state = &mut self.nodes[node];
+            state.is_stuck = false;
+            let boot = state.boot;
+            // A broken disk or an ended process needs its operator.
+            if state.is_broken || state.shut_down {
+                self.crash(node);
+            } else if state.replica.is_some() {
+                self.after(1000, Happening::Flush { node, boot });
+            }
+        }
+    }
+
+    /// How many records are committed.
+    pub(crate) fn committed(&self) -> Offset {
+        self.committed_end
+    }
+
+    /// How often the replicas were stepped so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.nodes.iter().map(|node| node.steps).sum()
+    }
+
+    /// The one leader that everybody follows, or what each believes.
+    pub(crate) fn agreed_leader(&self) -> Result<NodeId, String> {
+        let views: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| {
+                let view = node.replica.as_ref().map(|replica| replica.describe(self.now))?;
+                Some((view.role, view.epoch, view.leader, view.log_end, view.high_watermark))
+            })
+            .collect();
+        let leader = views[0].and_then(|view| view.2);
+        let same = views.iter().all(|view| {
+            view.is_some_and(|view| {
+                view.2 == leader && (view.0 == "follower" || view.0 == "leader")
+            })
+        });
+        leader.filter(|_| same).ok_or_else(|| format!("{views:#?}"))
+    }
+
+    /// Everything proposed is committed everywhere.
+    pub(crate) fn is_level(&self) -> bool {
+        self.nodes.iter().all(|node| node.high_watermark == self.nodes[0].view.end())
+            && self.nodes.iter().all(|node| node.view.end() == self.nodes[0].view.end())
+    }
+
+    fn crash(&mut self, node: usize) {
+        let lost = self.nodes[node].pending.len();
+        let kept = self.chance.below(lost as u64 + 1);
+        let state = &mut self.nodes[node];
+        if state.replica.take().is_none() {
+            return;
+        }
+        for (_, write) in state.pending.drain(..).take(usize::try_from(kept).unwrap()) {
+            state.durable.apply(write);
+        }
+        state.pending.clear();
+        state.boot += 1;
+        state.deadline = None;
+        state.leads = None;
+        self.tell(format!("n{node} crashes, {kept} of {lost} unsynced writes survive"));
+        let down = if self.is_faulty { self.chance.below(3_000_000) } else { 10_000 };
+        self.after(down, Happening::Restart { node });
+    }
+
+    fn restart(&mut self, node: usize) {
+        let now = self.now;
+        let control = &self.control;
+        let state = &mut self.nodes[node];
+        for batch in &mut state.durable.log {
+            batch.control = control.get(&(batch.base, batch.epoch)).cloned().unwrap_or_default();
+        }
+        state.view = state.durable.clone();
+        state.generation = 0;
+        state.high_watermark = Offset(0);
+        state.fetch_in_flight = None;
+        state.is_stuck = false;
+        state.is_broken = false;
+        state.shut_down = false;
+        state.config.seed = self.chance.next();
+        let mut output = Output::default();
+        let recovered = state.durable.recovered(state.bootstrap.clone());
+        let replica = Replica::start(state.config.clone(), recovered, now, &mut output).unwrap();
+        state.replica = Some(replica);
+        self.tell(format!("n{node} starts"));
+        self.take(node, output);
+    }
+
+    fn flush(&mut self, node: usize, boot: u64) {
+        if !self.is_up(node, boot) || self.nodes[node].is_stuck || self.nodes[node].is_broken {
+            return;
+        }
+        let all = self.nodes[node].pending.len() as u64;
+        let count = if self.is_faulty { self.chance.below(all + 1).max(1) } else { all };
+        let state = &mut self.nodes[node];
+        let mut through = None;
+        for (id, write) in
+            state.pending.drain(..state.pending.len().min(usize::try_from(count).unwrap()))
+        {
+            state.durable.apply(write);
+            through = Some(id);
+        }
+        if let Some(through) = through {
+            self.step(node, Input::Durable { through });
+        }
+    }
+
+    fn step(&mut self, node: usize, input: Input) {
+        self.tell(format!("n{node} <- {input:?}"));
+        if let Input::Response { id, .. } = &input
+            && self.nodes[node].fetch_in_flight.is_some_and(|(flying, _)| flying == *id)
+        {
+            self.nodes[node].fetch_in_flight = None;
+        }
+        let is_tick = input == Input::Tick;
+        let now = self.now;
+        let state = &mut self.nodes[node];
+        let mut output = Output::default();
+        state.replica.as_mut().unwrap().step(now, input, &mut output);
+        let is_due = |output: &Output| {
+            output
+                .deadline
+                .is_some_and(|(at, why)| at <= now && (is_tick || why != Timeout::Linger))
+        };
+        assert!(!is_due(&output), "n{node}: a busy loop, {:?} is due", output.deadline);
+        self.take(node, output);
+    }
+
+    /// Does what a step asked for, and checks it.
+    fn take(&mut self, node: usize, output: Output) {
+        self.nodes[node].steps += 1;
+        for (id, write) in output.writes {
+            self.tell(format!("n{node} write {id:?} {write:?}"));
+            assert!(!self.nodes[node].is_broken, "n{node}: a write to a broken disk");
+            self.check_write(node, &write);
+            let state = &mut self.nodes[node];
+            state.view.apply(write.clone());
+            state.pending.push_back((id, write));
+            let delay = 200 + self.chance.below(if self.is_faulty { 30_000 } else { 2_000 });
+            let boot = self.nodes[node].boot;
+            self.after(delay, Happening::Flush { node, boot });
+        }
+        for event in output.events {
+            self.tell(format!("n{node} {event:?}"));
+            self.on_event(node, event);
+        }
+        for message in output.messages {
+            self.tell(format!("n{node} -> {message:?}"));
+            self.check_promise(node, &message);
+            self.send(node, message);
+        }
+        let state = &mut self.nodes[node];
+        state.deadline = output.deadline.map(|(at, _)| at);
+        let boot = state.boot;
+        if let Some(at) = state.deadline {
+            let wait = u64::try_from(at.since(self.now).as_micros()).unwrap();
+            self.after(wait, Happening::Tick { node, boot });
+        }
+    }
+
+    /// One epoch and offset is one byte string after one history, for ever (log matching).
+    fn check_write(&mut self, node: usize, write: &Write) {
+        let state = &self.nodes[node];
+        match write {
+            Write::Append(batch) => {
+                let before = state.view.last_epoch();
+                let batch = stored(batch.clone());
+                if !batch.control.is_empty() {
+                    self.control.insert((batch.base, batch.epoch), batch.control.clone());
+                }
+                let seen = (batch.bytes.clone(), before);
+                let first = self.content.entry((batch.base, batch.epoch)).or_insert(seen.clone());
+                assert_eq!(
+                    *first, seen,
+                    "n{node}: two histories at {}@{}",
+                    batch.base, batch.epoch
+                );
+            }
+            Write::Truncate { to } => {
+                assert!(*to >= state.high_watermark, "n{node}: committed records are cut at {to}");
+            }
+            Write::ElectionState(new) => {
+                let last = state.pending.iter().rev().find_map(|(_, write)| match write {
+                    Write::ElectionState(old) => Some(old),
+                    _ => None,
+                });
+                if let Some(old) = last.or(state.durable.election.as_ref()) {
+                    assert!(new.epoch >= old.epoch, "n{node}: epoch goes back");
+                    let same_epoch = new.epoch == old.epoch;
+                    assert!(
+                        !same_epoch || old.leader.is_none() || old.leader == new.leader,
+                        "n{node}: two leaders in one epoch"
+                    );
+                    let keeps = old.voted.is_none() || new.voted == old.voted;
+                    let won = new.leader == Some(state.config.node);
+                    assert!(!same_epoch || keeps || won, "n{node}: the vote of an epoch changes");
+                    assert_ne!(new, old, "n{node}: an election state is written without need");
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, node: usize, event: Event) {
+        match event {
+            Event::Role { role, epoch, .. } => {
+                self.nodes[node].fetch_in_flight = None;
+                self.nodes[node].leads = (role == "leader").then_some(epoch);
+                if role == "leader" {
+                    let other = self.leaders.insert(epoch, node);
+                    assert!(other.is_none(), "epoch {epoch} is led by n{node} and by {other:?}");
+                    for (base, epoch) in &self.committed {
+                        let has = self.nodes[node].view.log.iter();
+                        let mut has = has.map(|batch| (batch.base, batch.epoch));
+                        assert!(
+                            has.any(|at| at == (*base, *epoch)),
+                            "n{node} leads without {base}@{epoch}"
+                        );
+                    }
+                }
+            }
+            Event::HighWatermark(end) => {
+                let state = &mut self.nodes[node];
+                assert!(end > state.high_watermark, "n{node}: the high watermark goes back");
+                state.high_watermark = end;
+                assert!(end <= state.view.end(), "n{node}: the high watermark is beyond the log");
+                self.check_committed(node, end);
+            }
+            Event::NotAppended { id, .. } => {
+                self.not_appended.insert(id);
+            }
+            Event::ShutDown => self.nodes[node].shut_down = true,
+            Event::IntegrityFault(fault) => panic!("n{node}: {fault}"),
+            _ => {}
+        }
+    }
+
+    /// What is committed never changes, and a majority has it on stable media.
+    fn check_committed(&mut self, node: usize, end: Offset) {
+        let batches = self.nodes[node].view.log.iter().filter(|batch| batch.base < end);
+        let mine: Vec<(Offset, Epoch)> = batches.map(|batch| (batch.base, batch.epoch)).collect();
+        let common = mine.len().min(self.committed.len());
+        assert_eq!(mine[..common], self.committed[..common], "n{node}: committed records differ");
+        if mine.len() > common {
+            for at in &mine[common..] {
+                let text = String::from_utf8_lossy(&self.content[at].0).into_owned();
+                for id in
+                    text.split(' ').filter_map(|word| word.strip_prefix('p')?.split('.').next())
+                {
+                    let id = ProposalId(id.parse().unwrap());
+                    assert!(!self.not_appended.contains(&id), "{id:?} commits, but was refused");
+                }
+            }
+            let last =
+                self.nodes[node].view.batch_before(end).map(|batch| (batch.base, batch.epoch));
+            let holders = self.nodes.iter().filter(|other| {
+                other.durable.batch_before(end).map(|batch| (batch.base, batch.epoch)) == last
+            });
+            let holders = holders.count();
+            assert!(holders > self.nodes.len() / 2, "{end} is committed on {holders} disks");
+            self.committed = mine;
+            self.committed_end = end;
+        }
+    }
+
+    /// What leaves promises only what is on stable media.
+    fn check_promise(&mut self, node: usize, message: &Message) {
+        let state = &self.nodes[node];
+        let me = state.config.node;
+        let (epoch, leader, voted) = match &state.durable.election {
+            Some(state) => (state.epoch, state.leader, state.voted),
+            None => (Epoch(0), None, None),
+        };
+        match message {
+            Message::Request { request: Request::Vote(vote), .. } => {
+                assert_eq!(
+                    epoch, vote.epoch,
+                    "n{node}: a vote request before its epoch is durable"
+                );
+                assert!(
+                    vote.pre_vote || voted.is_some_and(|voted| voted.id == me),
+                    "n{node}: own vote"
+                );
+            }
+            Message::Request { request: Request::BeginQuorumEpoch(begin), .. } => {
+                assert_eq!((epoch, leader), (begin.epoch, Some(me)), "n{node}: leads too early");
+            }
+            Message::Request { id, request: Request::Fetch(fetch), .. } => {
+                assert_eq!(epoch, fetch.epoch, "n{node}: a Fetch before its epoch is durable");
+                let durable = (state.durable.end(), state.durable.last_epoch());
+                assert_eq!(
+                    durable,
+                    (fetch.offset, fetch.last_fetched_epoch),
+                    "n{node}: a Fetch acknowledges"
+                );
+                let flying = state.fetch_in_flight;
+                let timeout = state.config.request_timeout;
+                assert!(
+                    flying.is_none_or(|(_, since)| self.now >= since + timeout),
+                    "n{node}: a second Fetch in flight"
+                );
+                self.nodes[node].fetch_in_flight = Some((*id, self.now));
+            }
+            Message::Response { id, response } => {
+                let told = match response {
+                    Response::Vote(vote) if vote.granted => {
+                        let asker = self.askers[&(node, state.boot, *id)].3;
+                        // Absent for a pre-vote.
+                        assert!(
+                            asker.is_none() || voted == asker || epoch > vote.current.epoch,
+                            "n{node}: a vote is given before it is durable"
+                        );
+                        vote.current.epoch
+                    }
+                    Response::Vote(vote) => vote.current.epoch,
+                    Response::Fetch(fetch) => fetch.current.epoch,
+                    Response::BeginQuorumEpoch(answer) | Response::EndQuorumEpoch(answer) => {
+                        answer.current.epoch
+                    }
+                    _ => Epoch(0),
+                };
+                assert!(epoch >= told, "n{node}: tells of an epoch that is not durable");
+            }
+            Message::Request { .. } => {}
+        }
+    }
+
+    fn send(&mut self, node: usize, message: Message) {
+        let boot = self.nodes[node].boot;
+        match message {
+            Message::Request { to: Destination { endpoint, .. }, id, request } => {
+                let to = usize::from(endpoint.port - 9000);
+                let voter = match &request {
+                    Request::Vote(vote) if !vote.pre_vote => Some(vote.replica),
+                    _ => None,
+                };
+                let copies = if self.is_faulty && self.chance.percent(3) { 2 } else { 1 };
+                for _ in 0..copies {
+                    self.last_happening += 1;
+                    let request_id = RequestId(self.last_happening);
+                    let to_boot = self.nodes[to].boot;
+                    self.askers.insert((to, to_boot, request_id), (node, boot, id, voter));
+                    let via = Via(self.listener.clone());
+                    let input = Input::Request { id: request_id, via, request: request.clone() };
+                    self.deliver(node, to, to_boot, input, Some((node, boot, id)));
+                }
+            }
+            Message::Response { id, response } => {
+                let (to, to_boot, correlation, _) = self.askers[&(node, boot, id)];
+                let response = self.filled(node, response);
+                let copies = if self.is_faulty && self.chance.percent(3) { 2 } else { 1 };
+                for _ in 0..copies {
+                    let input = Input::Response { id: correlation, response: response.clone() };
+                    self.deliver(node, to, to_boot, input, None);
+                }
+            }
+        }
+    }
+
+    /// Puts the records into an answer, as a driver does.
+    fn filled(
+        &self,
+        node: usize,
+        response: Response<LogRange>,
+    ) -> Result<Response<Received>, Unreachable> {
+        Ok(match response {
+            Response::Vote(vote) => Response::Vote(vote),
+            Response::BeginQuorumEpoch(answer) => Response::BeginQuorumEpoch(answer),
+            Response::EndQuorumEpoch(answer) => Response::EndQuorumEpoch(answer),
+            Response::TopLevel(error) => return Err(Unreachable::TopLevel(error)),
+            Response::Fetch(fetch) => {
+                let FetchResponse { mut error, current, mut high_watermark, log_start, outcome } =
+                    fetch;
+                let outcome = match outcome {
+                    FetchOutcome::Diverging(at) => FetchOutcome::Diverging(at),
+                    FetchOutcome::Snapshot(at) => FetchOutcome::Snapshot(at),
+                    FetchOutcome::Records(range) => {
+                        let mut batches = Vec::new();
+                        if range.generation == self.nodes[node].generation {
+                            let log = &self.nodes[node].view.log;
+                            let within = |batch: &&ReceivedBatch| {
+                                batch.base >= range.from && batch.end <= range.to
+                            };
+                            batches = log.iter().filter(within).take(4).cloned().collect();
+                        } else {
+                            error = ErrorCode::NOT_LEADER_OR_FOLLOWER;
+                            high_watermark = None;
+                        }
+                        for batch in &mut batches {
+                            let read = self.control.get(&(batch.base, batch.epoch));
+                            batch.control = read.cloned().unwrap_or_default();
+                        }
+                        FetchOutcome::Records(Received { batches, rejected: None })
+                    }
+                };
+                Response::Fetch(FetchResponse {
+                    error,
+                    current,
+                    high_watermark,
+                    log_start,
+                    outcome,
+                })
+            }
+            other => panic!("nobody asked for {other:?}"),
+        })
+    }
+
+    /// Carries an input over the network: perhaps late, perhaps never.
+    fn deliver(
+        &mut self,
+        from: usize,
+        to: usize,
+        boot: u64,
+        input: Input,
+        asker: Option<(usize, u64, CorrelationId)>,
+    ) {
+        let is_cut = self.cut.contains(&(from, to));
+        let is_lost = is_cut || (self.is_faulty && self.chance.percent(4));
+        if is_lost {
+            if let Some((asker, boot, id)) = asker
+                && self.chance.percent(30)
+            {
+                let why = if is_cut { Unreachable::TimedOut } else { Unreachable::Reset };
+                let input = Box::new(Input::Response { id, response: Err(why) });
+                self.after(50_000, Happening::Step { node: asker, boot, input, to: None });
+            }
+            return;
+        }
+        let mut delay = 100 + self.chance.below(1_000);
+        if self.is_faulty && self.chance.percent(10) {
+            delay += self.chance.below(3_000_000);
+        }
+        self.after(delay, Happening::Step { node: to, boot, input: Box::new(input), to: asker });
+    }
+}

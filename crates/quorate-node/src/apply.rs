@@ -1,0 +1,280 @@
+//! The state machine's thread: committed batches in order, and who leads, each once.
+//!
+//! The driver hands over batches that it has in memory and never waits; when the state machine falls behind,
+//! the batches are read from disk here.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use quorate_core::{Epoch, NodeId, Offset};
+use quorate_storage::fs::FileSystem;
+use quorate_storage::{LogReader, StorageError, Tail, TailRead};
+use quorate_wire::batch::{Batch, batches};
+use tokio::sync::watch;
+
+use crate::handle::LeaderToken;
+
+/// What a quorum replicates. Called on one thread, in order, with committed records alone.
+pub trait StateMachine: Send + 'static {
+    /// Applies a batch of data records. Called once for each batch, in the order of the log; batches of control
+    /// records are left out, so offsets have gaps.
+    fn apply(&mut self, batch: &CommittedBatch);
+
+    /// The epoch or its leader changed. When this node leads, every record of older epochs has been applied,
+    /// and the [token](Leadership::token) lets it append.
+    fn leader_changed(&mut self, leadership: &Leadership);
+}
+
+/// Who leads, as listeners see it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Leadership {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Its leader, once known.
+    pub leader: Option<NodeId>,
+    /// The right to append in this epoch, if this node leads.
+    pub token: Option<LeaderToken>,
+}
+
+/// A committed batch of data records.
+#[derive(Clone, Debug)]
+pub struct CommittedBatch(Batch);
+
+impl CommittedBatch {
+    /// The offset of the first record.
+    pub fn base_offset(&self) -> Offset {
+        Offset(self.0.base_offset())
+    }
+
+    /// The offset after the last record.
+    pub fn end_offset(&self) -> Offset {
+        Offset(self.0.end_offset())
+    }
+
+    /// The epoch of the leader that appended it.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.0.leader_epoch())
+    }
+
+    /// When the leader made it, in milliseconds since 1970.
+    pub fn timestamp(&self) -> i64 {
+        self.0.base_timestamp()
+    }
+
+    /// The records' offsets and values.
+    pub fn records(&self) -> impl Iterator<Item = (Offset, &[u8])> {
+        // Whatever is in the log was checked before it was appended.
+        let records = self.0.records().into_iter().flatten();
+        records
+            .map_while(Result::ok)
+            .map(|record| (Offset(record.offset), record.value.unwrap_or_default()))
+    }
+}
+
+/// So many bytes of batches wait in memory; what is beyond is read from disk when its turn comes.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+
+/// So many bytes are read from disk at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// The driver's end.
+pub(crate) struct Applier {
+    shared: Arc<Shared>,
+    /// Up to where batches were handed over, or left to be read from disk.
+    handed: Offset,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Bytes>,
+    /// The base of the first waiting batch.
+    waiting_from: Offset,
+    waiting_bytes: usize,
+    committed: Offset,
+    /// All below is committed, and can be read from disk.
+    readable: Offset,
+    /// Each with the high watermark at that time.
+    leaders: VecDeque<(Offset, Leadership)>,
+    stopping: bool,
+    failed: Option<StorageError>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Applier {
+    /// Starts the thread. The state machine begins at the start of the log.
+    pub(crate) fn start<F: FileSystem>(
+        state_machine: impl StateMachine,
+        reader: LogReader<F>,
+        log_start: Offset,
+        leadership: watch::Sender<Leadership>,
+    ) -> std::io::Result<Applier> {
+        let shared = Arc::new(Shared::default());
+        let thread = thread::Builder::new().name("quorate-apply".to_owned()).spawn({
+            let shared = shared.clone();
+            move || run(&shared, state_machine, &reader, log_start, &leadership)
+        })?;
+        Ok(Applier { shared, handed: log_start, thread: Some(thread) })
+    }
+
+    /// The high watermark or the durable end moved.
+    pub(crate) fn advance(&mut self, tail: &Tail, committed: Offset, durable_end: Offset) {
+        let mut state = self.shared.lock();
+        state.committed = committed;
+        state.readable = committed.min(durable_end);
+        if self.handed < committed && state.waiting_bytes < MAX_WAITING_BYTES {
+            match tail.read(self.handed, committed, MAX_WAITING_BYTES) {
+                TailRead::Hot(batches) => {
+                    if state.waiting.is_empty() {
+                        state.waiting_from = self.handed;
+                    }
+                    for batch in batches {
+                        self.handed = end_of(&batch).unwrap_or(self.handed);
+                        state.waiting_bytes += batch.len();
+                        state.waiting.push_back(batch);
+                    }
+                }
+                // Left to the disk. What waits already comes first.
+                TailRead::Cold if state.waiting.is_empty() => self.handed = state.readable,
+                TailRead::Cold | TailRead::Nothing => {}
+            }
+        }
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// Who leads from this point of the log on.
+    pub(crate) fn leader_changed(&self, leadership: Leadership) {
+        let mut state = self.shared.lock();
+        let at = state.committed;
+        state.leaders.push_back((at, leadership));
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// The disk error that stopped the state machine, if one did.
+    pub(crate) fn failure(&self) -> Option<StorageError> {
+        self.shared.lock().failed.clone()
+    }
+
+    /// Ends the thread after the batch that it is at.
+    pub(crate) fn stop(mut self) {
+        self.shared.lock().stopping = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take()
+            && let Err(panic) = thread.join()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    /// Whether the state machine is gone although nobody stopped it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+fn end_of(batch: &Bytes) -> Option<Offset> {
+    quorate_wire::batch::BatchHeader::parse(batch).ok().map(|header| Offset(header.end_offset()))
+}
+
+enum Next {
+    Batches(Vec<Bytes>),
+    FromDisk(Offset),
+    Leader(Leadership),
+    Stop,
+}
+
+fn run<F: FileSystem>(
+    shared: &Shared,
+    mut state_machine: impl StateMachine,
+    reader: &LogReader<F>,
+    log_start: Offset,
+    leadership: &watch::Sender<Leadership>,
+) {
+    let mut position = log_start;
+    loop {
+        match next(shared, position) {
+            Next::Batches(batches) => {
+                for batch in batches {
+                    position = apply(&mut state_machine, batch, position);
+                }
+            }
+            Next::FromDisk(to) => match reader.read(position, to, READ_BYTES) {
+                Ok(found) if found.is_empty() => {
+                    // Committed records do not vanish; a segment may just have been rolled.
+                    thread::yield_now();
+                }
+                Ok(found) => {
+                    for batch in found {
+                        position = apply(&mut state_machine, batch, position);
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the state machine stops: a committed batch cannot be read");
+                    shared.lock().failed = Some(error);
+                    return;
+                }
+            },
+            Next::Leader(change) => {
+                state_machine.leader_changed(&change);
+                leadership.send_replace(change);
+            }
+            Next::Stop => return,
+        }
+    }
+}
+
+fn next(shared: &Shared, position: Offset) -> Next {
+    let mut state = shared.lock();
+    loop {
+        if state.stopping {
+            return Next::Stop;
+        }
+        if let Some((at, _)) = state.leaders.front()
+            && *at <= position
+            && let Some((_, leadership)) = state.leaders.pop_front()
+        {
+            return Next::Leader(leadership);
+        }
+        if state.waiting.is_empty() || position < state.waiting_from {
+            let to = if state.waiting.is_empty() { state.readable } else { state.waiting_from };
+            if position < to {
+                return Next::FromDisk(to);
+            }
+        } else {
+            state.waiting_bytes = 0;
+            return Next::Batches(state.waiting.drain(..).collect());
+        }
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Applies one encoded batch, unless it was applied before; returns the next position.
+fn apply(state_machine: &mut impl StateMachine, bytes: Bytes, position: Offset) -> Offset {
+    for batch in batches(bytes) {
+        let Ok(batch) = batch else { break };
+        let end = Offset(batch.end_offset());
+        if end <= position {
+            continue;
+        }
+        if !batch.is_control() {
+            state_machine.apply(&CommittedBatch(batch));
+        }
+        return end;
+    }
+    position
+}

@@ -1,0 +1,45 @@
+//! Answers to Fetch whose batches are on disk alone: read on a thread of their own.
+
+use std::sync::mpsc;
+use std::thread;
+
+use bytes::Bytes;
+use quorate_core::message::{LogRange, Response};
+use quorate_network::Reply;
+use quorate_storage::LogReader;
+use quorate_storage::fs::FileSystem;
+use tokio::sync::mpsc as async_mpsc;
+
+/// An answer and the range that it needs.
+pub(crate) struct ColdAnswer {
+    pub(crate) range: LogRange,
+    pub(crate) response: Response<LogRange>,
+    pub(crate) reply: Reply,
+    /// The batches, once read; empty if they cannot be.
+    pub(crate) records: Vec<Bytes>,
+}
+
+/// So many answers may wait for the disk.
+const MAX_WAITING: usize = 1024;
+
+/// The queue to the thread, which ends when it is dropped, and the answers from it.
+pub(crate) fn start<F: FileSystem>(
+    reader: LogReader<F>,
+) -> std::io::Result<(mpsc::SyncSender<ColdAnswer>, async_mpsc::Receiver<ColdAnswer>)> {
+    let (queue, jobs) = mpsc::sync_channel::<ColdAnswer>(MAX_WAITING);
+    let (done, answers) = async_mpsc::channel(MAX_WAITING);
+    thread::Builder::new().name("quorate-read".to_owned()).spawn(move || {
+        while let Ok(mut job) = jobs.recv() {
+            let LogRange { from, to, max_bytes, .. } = job.range;
+            let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+            match reader.read(from, to, max_bytes) {
+                Ok(records) => job.records = records,
+                Err(error) => tracing::error!(%error, %from, "cannot read for a Fetch"),
+            }
+            if done.blocking_send(job).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok((queue, answers))
+}

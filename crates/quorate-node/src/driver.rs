@@ -1,0 +1,457 @@
+//! The driver: one loop that joins core, storage and network.
+//!
+//! It takes what has come in, steps the replica with each input, and then submits the writes, sends the messages
+//! and notifies the listeners once. Nothing here waits for a disk or decides what may leave when: that is the
+//! core's.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use quorate_core::io::{
+    Batch, Content, Event, Input, Message, Output, RequestId, StorageTrouble, Timeout, Write,
+    WriteId,
+};
+use quorate_core::message::{
+    ErrorCode, FetchOutcome, LogRange, Response, Unreachable, VoterAnswer,
+};
+use quorate_core::{Instant as CoreInstant, Offset, Replica};
+use quorate_network::{Incoming, Listener, PeerEvent, Peers, Reply};
+use quorate_rpc::records;
+use quorate_rpc::server::ServerContext;
+use quorate_storage::{EncodedBatch, StorageError, StoreWrite, Submitter, Tail, TailRead};
+use quorate_wire::batch::BatchHeader;
+use tokio::sync::{mpsc, watch};
+
+use crate::apply::{Applier, Leadership};
+use crate::cold::ColdAnswer;
+use crate::handle::{Command, LeaderToken};
+use crate::node::StopReason;
+use crate::proposals::Proposals;
+
+/// What the commit thread has reported; only the newest counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoreState {
+    pub(crate) durable: WriteId,
+    pub(crate) failed: Option<StorageError>,
+}
+
+pub(crate) struct Driver {
+    pub(crate) replica: Replica,
+    pub(crate) clock: Instant,
+    pub(crate) output: Output,
+    pub(crate) tail: Tail,
+    pub(crate) submitter: Submitter,
+    pub(crate) store: watch::Receiver<StoreState>,
+    pub(crate) requests: mpsc::Receiver<Incoming>,
+    pub(crate) peers: Peers,
+    pub(crate) peer_events: mpsc::Receiver<PeerEvent>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) cold: SyncSender<ColdAnswer>,
+    pub(crate) cold_answers: mpsc::Receiver<ColdAnswer>,
+    pub(crate) applier: Applier,
+    pub(crate) context: watch::Sender<ServerContext>,
+    /// Closed with the driver.
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) state: State,
+}
+
+/// What the driver itself keeps account of.
+#[derive(Default)]
+pub(crate) struct State {
+    proposals: Proposals,
+    replies: HashMap<RequestId, Reply>,
+    last_request: u64,
+    /// How often the log was truncated.
+    generation: u64,
+    committed: Offset,
+    submitted: WriteId,
+    durable: WriteId,
+    stopping: Option<Stopping>,
+}
+
+/// The node is about to stop: what is on its way still leaves.
+struct Stopping {
+    at: Instant,
+    reason: StopReason,
+}
+
+/// So many inputs of one kind are stepped before their output is flushed.
+const MAX_INPUTS: usize = 4096;
+
+/// How long a node whose disk failed goes on telling others, and those who ask.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long answers may take to leave after a shutdown is complete.
+const FAREWELL: Duration = Duration::from_millis(50);
+
+impl Driver {
+    /// Runs until the node has stopped; the directory is closed then.
+    pub(crate) async fn run(mut self) -> StopReason {
+        self.flush();
+        let reason = loop {
+            self.wait().await;
+            self.drain();
+            // What the driver had at hand shares a batch: cut it now.
+            while let Some((at, Timeout::Linger)) = self.output.deadline
+                && at <= self.now()
+            {
+                self.step(Input::Tick);
+            }
+            self.flush();
+            if self.applier.is_gone() && self.state.stopping.is_none() {
+                let reason =
+                    self.applier.failure().map_or(StopReason::Died, StopReason::StorageFailed);
+                self.stop_in(Duration::ZERO, reason);
+            }
+            if let Some(stopping) = &self.state.stopping
+                && stopping.at <= Instant::now()
+            {
+                break stopping.reason.clone();
+            }
+        };
+        self.close(reason)
+    }
+
+    fn now(&self) -> CoreInstant {
+        CoreInstant::from_start(self.clock.elapsed())
+    }
+
+    fn step(&mut self, input: Input) {
+        self.replica.step(self.now(), input, &mut self.output);
+    }
+
+    /// Waits until something has come in, or the deadline; steps the first input.
+    async fn wait(&mut self) {
+        let core_deadline = self.output.deadline.map(|(at, _)| self.clock + at.since_start());
+        let stop = self.state.stopping.as_ref().map(|stopping| stopping.at);
+        let deadline = [core_deadline, stop].into_iter().flatten().min();
+        let sleep = async {
+            match deadline {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Ok(()) = self.store.changed() => self.on_store(),
+            Some(incoming) = self.requests.recv() => self.on_request(incoming),
+            Some(event) = self.peer_events.recv() => self.on_peer_event(event),
+            Some(command) = self.commands.recv() => self.on_command(command),
+            Some(answer) = self.cold_answers.recv() => self.on_cold_answer(answer),
+            () = sleep => self.step(Input::Tick),
+        }
+    }
+
+    /// Steps whatever else is there already.
+    fn drain(&mut self) {
+        if self.store.has_changed().unwrap_or(false) {
+            self.on_store();
+        }
+        for _ in 0..MAX_INPUTS {
+            let Ok(event) = self.peer_events.try_recv() else { break };
+            self.on_peer_event(event);
+        }
+        for _ in 0..MAX_INPUTS {
+            let Ok(incoming) = self.requests.try_recv() else { break };
+            self.on_request(incoming);
+        }
+        for _ in 0..MAX_INPUTS {
+            let Ok(command) = self.commands.try_recv() else { break };
+            self.on_command(command);
+        }
+        for _ in 0..MAX_INPUTS {
+            let Ok(answer) = self.cold_answers.try_recv() else { break };
+            self.on_cold_answer(answer);
+        }
+    }
+
+    fn on_store(&mut self) {
+        let StoreState { durable, failed } = self.store.borrow_and_update().clone();
+        if durable > self.state.durable {
+            self.state.durable = durable;
+            self.tail.durable(durable);
+            self.step(Input::Durable { through: durable });
+            self.advance_applier();
+        }
+        if let Some(error) = failed
+            && self.state.stopping.is_none()
+        {
+            tracing::error!(%error, "storage failed: this node resigns, promises nothing more, and stops");
+            self.step(Input::Storage(StorageTrouble::Failed));
+            self.stop_in(LAST_WORDS, StopReason::StorageFailed(error));
+        }
+    }
+
+    fn on_request(&mut self, incoming: Incoming) {
+        let Incoming { via, request, reply, .. } = incoming;
+        self.state.last_request += 1;
+        let id = RequestId(self.state.last_request);
+        self.state.replies.insert(id, reply);
+        self.step(Input::Request { id, via, request });
+    }
+
+    fn on_peer_event(&mut self, event: PeerEvent) {
+        match event {
+            PeerEvent::Response { id, response, .. } => self.step(Input::Response { id, response }),
+            PeerEvent::Closed { to } => {
+                tracing::debug!(peer = %to, "the peer closed its connection")
+            }
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Propose { epoch, records, outcome } => {
+                let id = self.state.proposals.add(outcome);
+                self.step(Input::Propose { id, epoch, records });
+            }
+            Command::Resign { epoch } => self.step(Input::Resign { epoch }),
+            Command::Describe(reply) => {
+                let _ = reply.send(self.replica.describe(self.now()));
+            }
+            Command::Shutdown => self.step(Input::Shutdown),
+        }
+    }
+
+    fn stop_in(&mut self, wait: Duration, reason: StopReason) {
+        self.state.stopping.get_or_insert(Stopping { at: Instant::now() + wait, reason });
+    }
+
+    /// Does what the steps asked for.
+    fn flush(&mut self) {
+        self.submit_writes();
+        self.send_messages();
+        self.notify();
+    }
+
+    fn submit_writes(&mut self) {
+        if self.output.writes.is_empty() {
+            return;
+        }
+        let mut writes = Vec::with_capacity(self.output.writes.len());
+        for (id, write) in std::mem::take(&mut self.output.writes) {
+            self.state.submitted = id;
+            let write = match write {
+                Write::ElectionState(state) => StoreWrite::ElectionState(state),
+                Write::Truncate { to } => {
+                    self.tail.truncate(to);
+                    self.state.generation += 1;
+                    StoreWrite::Truncate { to }
+                }
+                Write::Append(batch) => {
+                    let batch = encode(batch);
+                    self.tail.append(id, batch.clone());
+                    StoreWrite::Append(batch)
+                }
+            };
+            writes.push((id, write));
+        }
+        self.submitter.submit(writes);
+        self.update_context();
+    }
+
+    /// ApiVersions reports kraft.version, which may have come with an append or gone with a truncation.
+    fn update_context(&self) {
+        let kraft_version = self.replica.kraft_version();
+        self.context.send_if_modified(|context| {
+            let changed = context.kraft_version != kraft_version;
+            context.kraft_version = kraft_version;
+            changed
+        });
+    }
+
+    fn send_messages(&mut self) {
+        for message in std::mem::take(&mut self.output.messages) {
+            match message {
+                Message::Request { to, id, request } => self.peers.send(&to, id, request),
+                Message::Response { id, response } => {
+                    if let Some(reply) = self.state.replies.remove(&id) {
+                        self.answer(reply, response);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers a request, a Fetch with the batches of its range: from memory, or from disk in a while.
+    fn answer(&self, reply: Reply, response: Response<LogRange>) {
+        let range = match &response {
+            Response::Fetch(fetch) => match fetch.outcome {
+                FetchOutcome::Records(range) if range.from < range.to => range,
+                _ => return reply.send(response, Vec::new()),
+            },
+            _ => return reply.send(response, Vec::new()),
+        };
+        if range.generation != self.state.generation {
+            return reply.send(moved_on(response), Vec::new());
+        }
+        let max_bytes = usize::try_from(range.max_bytes).unwrap_or(usize::MAX);
+        match self.tail.read(range.from, range.to, max_bytes) {
+            TailRead::Hot(records) => reply.send(response, records),
+            TailRead::Nothing => reply.send(response, Vec::new()),
+            TailRead::Cold => {
+                let job = ColdAnswer { range, response, reply, records: Vec::new() };
+                match self.cold.try_send(job) {
+                    Ok(()) => {}
+                    // The fetcher gets nothing, and asks again.
+                    Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
+                        job.reply.send(job.response, Vec::new());
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_cold_answer(&mut self, answer: ColdAnswer) {
+        let ColdAnswer { range, response, reply, records } = answer;
+        if range.generation == self.state.generation {
+            reply.send(response, records);
+        } else {
+            reply.send(moved_on(response), Vec::new());
+        }
+    }
+
+    fn notify(&mut self) {
+        for event in std::mem::take(&mut self.output.events) {
+            match event {
+                Event::HighWatermark(high_watermark) => {
+                    self.state.committed = high_watermark;
+                    self.state.proposals.on_committed(high_watermark);
+                    self.advance_applier();
+                }
+                Event::Leader { epoch, leader } => self.on_leader(epoch, leader),
+                Event::Appended { id, base, end, epoch } => {
+                    self.state.proposals.on_appended(id, base, end, epoch)
+                }
+                Event::NotAppended { id, reason } => {
+                    self.state.proposals.on_not_appended(id, reason.into())
+                }
+                Event::Truncated { to, generation } => {
+                    tracing::info!(%to, generation, "the log was truncated")
+                }
+                Event::Role { role, epoch, reason } => tracing::info!(role, %epoch, reason, "role"),
+                Event::Round(round) => log_round(&round),
+                Event::IntegrityFault(fault) => tracing::error!(%fault, "integrity fault"),
+                Event::Refused { peer, what } => match peer {
+                    Some(peer) => tracing::warn!(%peer, "refused: {what}"),
+                    None => tracing::warn!("refused: {what}"),
+                },
+                Event::ShutDown => self.stop_in(FAREWELL, StopReason::ShutDown),
+            }
+        }
+    }
+
+    fn on_leader(&mut self, epoch: quorate_core::Epoch, leader: Option<quorate_core::NodeId>) {
+        let is_me = leader == Some(self.replica.id());
+        if is_me {
+            tracing::info!(epoch = epoch.0, "leader");
+        } else {
+            self.state.proposals.on_leadership_lost();
+            match leader {
+                Some(leader) => tracing::info!(epoch = epoch.0, %leader, "following"),
+                None => tracing::info!(epoch = epoch.0, "no leader"),
+            }
+        }
+        let token = is_me.then_some(LeaderToken { epoch });
+        self.applier.leader_changed(Leadership { epoch, leader, token });
+    }
+
+    fn advance_applier(&mut self) {
+        self.applier.advance(&self.tail, self.state.committed, self.replica.durable_end());
+    }
+
+    /// Ends everything, in order: no more inputs, every caller has its outcome, the directory is closed.
+    fn close(mut self, reason: StopReason) -> StopReason {
+        drop(self.listeners);
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Propose { outcome, .. } = command {
+                let _ = outcome.send(crate::Outcome::NotAppended(crate::NotAppended::Stopped));
+            }
+        }
+        self.state.proposals.on_stopped();
+        self.applier.stop();
+        match (self.submitter.close(), reason) {
+            (Err(error), StopReason::ShutDown) => StopReason::StorageFailed(error),
+            (_, reason) => reason,
+        }
+    }
+}
+
+/// Encodes a batch, once; the same bytes go to the disk, into the tail and into Fetch answers.
+fn encode(batch: Batch) -> EncodedBatch {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let bytes =
+        records::encode(&batch, now_ms).expect("the core makes batches that can be encoded");
+    let max_timestamp = match &batch.content {
+        Content::Encoded(bytes) => {
+            BatchHeader::parse(bytes).map_or(now_ms, |header| header.max_timestamp)
+        }
+        Content::Data(_) | Content::Control(_) => now_ms,
+    };
+    EncodedBatch { base: batch.base, end: batch.end, epoch: batch.epoch, max_timestamp, bytes }
+}
+
+/// The log was truncated before the answer's batches were read: no header may name a leader that did not write
+/// the bytes.
+fn moved_on(response: Response<LogRange>) -> Response<LogRange> {
+    match response {
+        Response::Fetch(mut fetch) => {
+            fetch.error = ErrorCode::NOT_LEADER_OR_FOLLOWER;
+            fetch.high_watermark = None;
+            Response::Fetch(fetch)
+        }
+        response => response,
+    }
+}
+
+/// One line for each election round, which says why each voter refused.
+fn log_round(round: &quorate_core::message::ElectionRound) {
+    let kind = if round.pre_vote { "pre-vote" } else { "vote" };
+    let outcome = match round.won {
+        Some(true) => "won",
+        Some(false) => "not won",
+        None => "open",
+    };
+    let answers: Vec<String> = round
+        .answers
+        .iter()
+        .map(|(voter, answer)| format!("{voter}: {}", describe_answer(answer)))
+        .collect();
+    tracing::info!(
+        epoch = %round.epoch, log_end = %round.log_end, outcome, "election round, {kind}: {}", answers.join("; ")
+    );
+}
+
+fn describe_answer(answer: &VoterAnswer) -> String {
+    match answer {
+        VoterAnswer::None => "has not answered".to_owned(),
+        VoterAnswer::Granted => "granted".to_owned(),
+        VoterAnswer::Refused { error: ErrorCode::NONE, epoch, leader: Some(leader) } => {
+            format!("refused, it follows leader {leader} of epoch {epoch}")
+        }
+        VoterAnswer::Refused { error: ErrorCode::NONE, epoch, leader: None } => {
+            format!("refused in epoch {epoch}: its log is longer, or it voted already")
+        }
+        VoterAnswer::Refused { error: ErrorCode::FENCED_LEADER_EPOCH, epoch, .. } => {
+            format!("refused, it is in the later epoch {epoch}")
+        }
+        VoterAnswer::Refused { error: ErrorCode::INVALID_VOTER_KEY, .. } => {
+            "refused, its directory id is another than the voter set has".to_owned()
+        }
+        VoterAnswer::Refused { error, epoch, .. } => {
+            format!("refused with error {} in epoch {epoch}", error.0)
+        }
+        VoterAnswer::Unreachable(why) => match why {
+            Unreachable::Refused => "unreachable, nothing listens there".to_owned(),
+            Unreachable::Reset => "unreachable, the connection was reset".to_owned(),
+            Unreachable::TimedOut => "unreachable, no answer in time".to_owned(),
+            Unreachable::UnsupportedVersion => {
+                "speaks no version of Vote that can ask this".to_owned()
+            }
+            Unreachable::TopLevel(error) => format!("refused the request with error {}", error.0),
+            Unreachable::Malformed => "answered something that makes no sense".to_owned(),
+        },
+    }
+}

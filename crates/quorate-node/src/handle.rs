@@ -1,0 +1,166 @@
+//! What the rest of a program holds of a node.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use quorate_core::message::ReplicaDescription;
+use quorate_core::{Epoch, NodeId, Offset};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::apply::Leadership;
+
+/// The right to append in one epoch. It is worth nothing in any other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderToken {
+    pub(crate) epoch: Epoch,
+}
+
+impl LeaderToken {
+    /// The epoch that it is for.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+}
+
+/// What became of records that were to be appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// They are committed: no failure that leaves a majority of disks intact takes them back.
+    Committed {
+        /// The first record's offset; the others follow.
+        offset: Offset,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// None of them is in the log, nor will be.
+    NotAppended(NotAppended),
+    /// They were appended, and this node lost its leadership before it knew more: they may still be committed,
+    /// all of them, at most once, at this offset and epoch.
+    OutcomeUnknown {
+        /// The first record's offset; -1 if the node died before it could tell.
+        offset: Offset,
+        /// The epoch.
+        epoch: Epoch,
+    },
+}
+
+/// Why records were not appended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAppended {
+    /// This node does not lead the token's epoch.
+    #[error("not the leader: epoch {epoch} has {}", match leader { Some(id) => format!("leader {id}"), None => "no known leader".to_owned() })]
+    NotLeader {
+        /// The present epoch.
+        epoch: Epoch,
+        /// Its leader, once known.
+        leader: Option<NodeId>,
+    },
+    /// As much as is allowed waits already.
+    #[error("queue full: wait for earlier appends, then try again")]
+    QueueFull,
+    /// The records do not fit one batch.
+    #[error("too large: {bytes} bytes, a batch takes {limit}")]
+    TooLarge {
+        /// What they would take in bytes.
+        bytes: usize,
+        /// What a batch may take.
+        limit: usize,
+    },
+    /// There were no records, or one of them was empty.
+    #[error("no records, or an empty one")]
+    Empty,
+    /// The node has stopped, or is about to.
+    #[error("the node is stopping")]
+    Stopped,
+}
+
+impl From<quorate_core::io::NotAppended> for NotAppended {
+    fn from(reason: quorate_core::io::NotAppended) -> NotAppended {
+        use quorate_core::io::NotAppended as Core;
+        match reason {
+            Core::NotLeader { epoch, leader } => NotAppended::NotLeader { epoch, leader },
+            Core::QueueFull => NotAppended::QueueFull,
+            Core::TooLarge { bytes, limit } => NotAppended::TooLarge { bytes, limit },
+            Core::Empty => NotAppended::Empty,
+        }
+    }
+}
+
+/// What is asked of the driver.
+pub(crate) enum Command {
+    Propose { epoch: Epoch, records: Vec<Bytes>, outcome: oneshot::Sender<Outcome> },
+    Resign { epoch: Epoch },
+    Describe(oneshot::Sender<ReplicaDescription>),
+    Shutdown,
+}
+
+/// A node from outside; cheap to clone, usable from any runtime.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) leadership: watch::Receiver<Leadership>,
+}
+
+/// An append under way. Dropping it does not take the append back.
+#[derive(Debug)]
+pub struct Pending {
+    outcome: oneshot::Receiver<Outcome>,
+    epoch: Epoch,
+}
+
+impl Future for Pending {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let epoch = self.epoch;
+        Pin::new(&mut self.outcome)
+            .poll(context)
+            .map(|outcome| outcome.unwrap_or(Outcome::OutcomeUnknown { offset: Offset(-1), epoch }))
+    }
+}
+
+impl Handle {
+    /// Who leads, as the state machine on this node has been told.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.leadership.clone()
+    }
+
+    /// Appends records to the log, all or none of them, in one batch. Appends through one handle are in order.
+    ///
+    /// Never waits for room: when too much is waiting, the outcome is [`NotAppended::QueueFull`] at once.
+    pub fn append(&self, token: &LeaderToken, records: Vec<Bytes>) -> Pending {
+        let (outcome, pending) = oneshot::channel();
+        let epoch = token.epoch;
+        let command = Command::Propose { epoch, records, outcome };
+        if let Err(refused) = self.commands.try_send(command) {
+            let (command, reason) = match refused {
+                mpsc::error::TrySendError::Full(command) => (command, NotAppended::QueueFull),
+                mpsc::error::TrySendError::Closed(command) => (command, NotAppended::Stopped),
+            };
+            if let Command::Propose { outcome, .. } = command {
+                let _ = outcome.send(Outcome::NotAppended(reason));
+            }
+        }
+        Pending { outcome: pending, epoch }
+    }
+
+    /// Gives up the leadership of the token's epoch; another epoch is left alone. The node may win again.
+    pub async fn resign(&self, token: &LeaderToken) {
+        // A node that has stopped does not lead.
+        let _ = self.commands.send(Command::Resign { epoch: token.epoch }).await;
+    }
+
+    /// What the replica believes at this moment; none once the node has stopped.
+    pub async fn describe(&self) -> Option<ReplicaDescription> {
+        let (reply, description) = oneshot::channel();
+        self.commands.send(Command::Describe(reply)).await.ok()?;
+        description.await.ok()
+    }
+
+    /// Asks the node to hand over and stop; [`Node::stopped`](crate::Node::stopped) tells when it has.
+    pub async fn shut_down(&self) {
+        let _ = self.commands.send(Command::Shutdown).await;
+    }
+}

@@ -1,0 +1,211 @@
+//! Three nodes in one process, on real sockets and real directories.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::voters::{Voter, VoterSet};
+use quorate_core::{Endpoint, Endpoints, ListenerName, NodeId, Offset};
+use quorate_node::{
+    CommittedBatch, Directory, Leadership, Node, NodeConfig, NotAppended, Outcome, StateMachine,
+    StopReason, random_directory_id,
+};
+use quorate_storage::meta_properties::{self, MetaProperties};
+use quorate_storage::{Options, RealFs, RollLimits};
+
+/// Keeps what was applied.
+#[derive(Clone, Default)]
+struct Applied(Arc<Mutex<Vec<(Offset, Vec<u8>)>>>);
+
+impl StateMachine for Applied {
+    fn apply(&mut self, batch: &CommittedBatch) {
+        let mut applied = self.0.lock().unwrap();
+        applied.extend(batch.records().map(|(offset, value)| (offset, value.to_vec())));
+    }
+
+    fn leader_changed(&mut self, _: &Leadership) {}
+}
+
+struct Cluster {
+    dir: tempfile::TempDir,
+    ports: Vec<u16>,
+    nodes: Vec<Option<(Node, Applied)>>,
+}
+
+fn free_ports(count: usize) -> Vec<u16> {
+    let sockets: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect()
+}
+
+impl Cluster {
+    fn start(count: usize) -> Cluster {
+        let dir = tempfile::tempdir().unwrap();
+        for id in 1..=count {
+            let dir = dir.path().join(id.to_string());
+            std::fs::create_dir(&dir).unwrap();
+            let meta = MetaProperties {
+                cluster: "test".to_owned(),
+                node: NodeId(i32::try_from(id).unwrap()),
+                directory: Some(random_directory_id().unwrap()),
+            };
+            meta_properties::write(&RealFs, &dir, &meta, 0).unwrap();
+        }
+        let mut cluster =
+            Cluster { dir, ports: free_ports(count), nodes: (0..count).map(|_| None).collect() };
+        for id in 1..=count {
+            cluster.start_node(id);
+        }
+        cluster
+    }
+
+    fn path(&self, id: usize) -> std::path::PathBuf {
+        self.dir.path().join(id.to_string())
+    }
+
+    fn start_node(&mut self, id: usize) {
+        let applied = Applied::default();
+        let node = start_node(&self.path(id), &self.ports, id, applied.clone());
+        self.nodes[id - 1] = Some((node, applied));
+    }
+
+    fn node(&self, id: usize) -> &Node {
+        &self.nodes[id - 1].as_ref().unwrap().0
+    }
+
+    /// Waits for a leader that may append.
+    async fn leader(&self) -> (usize, quorate_node::LeaderToken) {
+        loop {
+            for (i, node) in self.nodes.iter().enumerate() {
+                if let Some((node, _)) = node
+                    && let Some(token) = node.handle().leadership().borrow().token.clone()
+                {
+                    return (i + 1, token);
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn start_node(dir: &Path, ports: &[u16], id: usize, applied: Applied) -> Node {
+    let node = i32::try_from(id).unwrap();
+    let options = Options {
+        dir: dir.to_owned(),
+        node: NodeId(node),
+        limits: RollLimits { segment_bytes: 64 << 10, segment_ms: u64::MAX },
+    };
+    let directory = Directory::open(RealFs, options).unwrap();
+    let mut config =
+        NodeConfig::new(directory.id(), node, "CONTROLLER", "127.0.0.1", ports[id - 1]);
+    let name = ListenerName::new("CONTROLLER");
+    let voters = ports.iter().zip(1..).map(|(port, id)| {
+        let endpoints = Endpoints::from([(name.clone(), Endpoint::new("127.0.0.1", *port))]);
+        let version = quorate_core::message::KRaftVersion(0);
+        (NodeId(id), Voter { directory: None, endpoints, kraft_versions: (version, version) })
+    });
+    config.core.static_voters = VoterSet::new(voters).unwrap();
+    config.core.election_timeout = Duration::from_millis(200);
+    config.core.fetch_timeout = Duration::from_millis(400);
+    config.core.seed = u64::try_from(id).unwrap();
+    Node::start(directory, config, applied).unwrap()
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(60), future).await.expect("in a minute")
+    })
+}
+
+async fn wait_for(what: impl Fn() -> bool) {
+    while !what() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn record(i: usize) -> Bytes {
+    Bytes::from(format!("record {i:06} {}", "x".repeat(100)))
+}
+
+#[test]
+fn appends_are_committed_and_applied_everywhere_in_order() {
+    run(async {
+        let mut cluster = Cluster::start(3);
+        let (leader, token) = cluster.leader().await;
+        // Enough for several segments, which are 64 KiB here.
+        let pending: Vec<_> = (0..2000)
+            .map(|i| {
+                cluster.node(leader).handle().append(&token, vec![record(2 * i), record(2 * i + 1)])
+            })
+            .collect();
+        let mut last = Offset(-1);
+        for append in pending {
+            let Outcome::Committed { offset, epoch } = append.await else {
+                panic!("not committed")
+            };
+            assert!(offset > last && epoch == token.epoch());
+            last = offset;
+        }
+        for id in 1..=3 {
+            let applied = cluster.nodes[id - 1].as_ref().unwrap().1.clone();
+            wait_for(|| applied.0.lock().unwrap().len() == 4000).await;
+            let applied = applied.0.lock().unwrap();
+            assert!((0..4000).all(|i| applied[i].1 == record(i)), "node {id} applied all in order");
+        }
+        // A node that was away reads from its own disk, and from its leader's what the leader's memory has no more.
+        let follower = (1..=3).find(|id| *id != leader).unwrap();
+        assert!(matches!(cluster.node(follower).shutdown().await, StopReason::ShutDown));
+        cluster.start_node(follower);
+        let applied = cluster.nodes[follower - 1].as_ref().unwrap().1.clone();
+        wait_for(|| applied.0.lock().unwrap().len() == 4000).await;
+        assert!((0..4000).all(|i| applied.0.lock().unwrap()[i].1 == record(i)));
+    });
+}
+
+#[test]
+fn a_clean_shutdown_of_the_leader_hands_over() {
+    run(async {
+        let mut cluster = Cluster::start(3);
+        let (leader, token) = cluster.leader().await;
+        let committed = cluster.node(leader).handle().append(&token, vec![record(1)]).await;
+        assert!(matches!(committed, Outcome::Committed { .. }));
+        let (node, _) = cluster.nodes[leader - 1].take().unwrap();
+        assert!(matches!(node.shutdown().await, StopReason::ShutDown));
+        let refused = node.handle().append(&token, vec![record(2)]).await;
+        assert_eq!(refused, Outcome::NotAppended(NotAppended::Stopped));
+        let (next, next_token) = cluster.leader().await;
+        assert!(
+            next != leader && next_token.epoch() == quorate_core::Epoch(token.epoch().0 + 1),
+            "in one epoch"
+        );
+        let refused = cluster.node(next).handle().append(&token, vec![record(2)]).await;
+        assert!(
+            matches!(refused, Outcome::NotAppended(NotAppended::NotLeader { .. })),
+            "an old token is worth nothing"
+        );
+        cluster.start_node(leader);
+        let committed = cluster.node(next).handle().append(&next_token, vec![record(3)]).await;
+        assert!(matches!(committed, Outcome::Committed { .. }));
+        let applied = cluster.nodes[leader - 1].as_ref().unwrap().1.clone();
+        wait_for(|| applied.0.lock().unwrap().len() == 2).await;
+    });
+}
+
+#[test]
+fn a_single_voter_leads_and_keeps_what_it_committed() {
+    run(async {
+        let mut cluster = Cluster::start(1);
+        for round in 0..3usize {
+            let (_, token) = cluster.leader().await;
+            let outcome = cluster.node(1).handle().append(&token, vec![record(round)]).await;
+            assert!(matches!(outcome, Outcome::Committed { .. }));
+            let applied = cluster.nodes[0].as_ref().unwrap().1.clone();
+            wait_for(|| applied.0.lock().unwrap().len() == round + 1).await;
+            let (node, _) = cluster.nodes[0].take().unwrap();
+            assert!(matches!(node.shutdown().await, StopReason::ShutDown));
+            cluster.start_node(1);
+        }
+    });
+}
