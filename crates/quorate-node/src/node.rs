@@ -11,7 +11,7 @@ use quorate_network::{Listener, Peers, PeersConfig, response_max_bytes};
 use quorate_rpc::server::ServerContext;
 use quorate_storage::fs::FileSystem;
 use quorate_storage::{StorageError, StoreEvent, Tail, start as start_store};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::apply::{Applier, Leadership, StateMachine};
 use crate::cold;
@@ -94,7 +94,7 @@ impl Node {
         let (commands, inbox) = mpsc::channel(config.max_waiting_proposals);
         let (leadership, leadership_view) = watch::channel(Leadership::default());
         let (stop, stopped) = watch::channel(None);
-        let (started, ready) = oneshot::channel();
+        let (started, ready) = std::sync::mpsc::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("quorate-driver".to_owned()).spawn(move || {
             // Whatever ends this thread, whoever waits for the node learns of it.
@@ -113,7 +113,8 @@ impl Node {
                 }
             }
         })?;
-        match ready.blocking_recv() {
+        // A moment at most: the driver binds its listeners and says so.
+        match ready.recv() {
             Ok(Ok(())) => {
                 let handle = Handle { commands, leadership: leadership_view };
                 Ok(Node { handle, stopped })
