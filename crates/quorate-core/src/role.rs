@@ -82,7 +82,6 @@ impl Replica {
         self.enter_epoch(epoch);
         let role = Unattached { leader, election_deadline };
         self.enter(turn, Role::Unattached(role), reason);
-        self.persist_election(turn);
     }
 
     /// When an Unattached replica campaigns: as long as before if it waited already, else a fresh time.
@@ -123,7 +122,6 @@ impl Replica {
         self.enter_epoch(epoch);
         let role = Follower::new(leader, endpoints, turn.now + self.config.fetch_timeout);
         self.enter(turn, Role::Follower(role), reason);
-        self.persist_election(turn);
     }
 
     /// Asks whether an election could be won, before the epoch is raised (KIP-996).
@@ -164,7 +162,6 @@ impl Replica {
         let election_deadline = self.fresh_election_deadline(turn.now);
         let tally = Tally::new(self.config.node, self.voters.voters());
         self.enter(turn, Role::Candidate(Candidate { tally, election_deadline }), reason);
-        self.persist_election(turn);
         self.begin_round(false);
         self.try_leadership(turn);
     }
@@ -190,7 +187,6 @@ impl Replica {
             self.config.check_quorum_timeout(),
         );
         self.enter(turn, Role::Leader(Box::new(leader)), "won the election");
-        self.persist_election(turn);
         self.append_start_of_epoch(turn, granting);
     }
 
@@ -233,6 +229,8 @@ impl Replica {
         self.outbox.forget_requests();
         turn.output.events.push(Event::Role { role: self.role.name(), epoch: self.epoch, reason });
         self.note_leader(turn.now);
+        // Before any answer that tells of the new epoch: it waits for this write.
+        self.persist_election(turn);
         if let Role::Leader(leader) = left {
             self.leave_leader(turn, *leader);
         }
