@@ -366,8 +366,8 @@ impl World {
             let state = &mut self.nodes[node];
             state.is_stuck = false;
             let boot = state.boot;
-            // A broken disk or an ended process needs its operator.
-            if state.is_broken || state.shut_down {
+            // A broken disk needs its operator.
+            if state.is_broken {
                 self.crash(node);
             } else if state.replica.is_some() {
                 self.after(1000, Happening::Flush { node, boot });
@@ -413,14 +413,14 @@ impl World {
     fn crash(&mut self, node: usize) {
         let lost = self.nodes[node].pending.len();
         let kept = self.chance.below(lost as u64 + 1);
-        let state = &mut self.nodes[node];
-        if state.replica.take().is_none() {
+        if self.nodes[node].replica.take().is_none() {
             return;
         }
-        for (_, write) in state.pending.drain(..).take(usize::try_from(kept).unwrap()) {
-            state.durable.apply(write);
+        let pending = std::mem::take(&mut self.nodes[node].pending);
+        for (_, write) in pending.into_iter().take(usize::try_from(kept).unwrap()) {
+            self.persist(node, write);
         }
-        state.pending.clear();
+        let state = &mut self.nodes[node];
         state.boot += 1;
         state.deadline = None;
         state.leads = None;
@@ -442,7 +442,6 @@ impl World {
         state.fetch_in_flight = None;
         state.is_stuck = false;
         state.is_broken = false;
-        state.shut_down = false;
         state.config.seed = self.chance.next();
         let mut output = Output::default();
         let recovered = state.durable.recovered(state.bootstrap.clone());
@@ -515,6 +514,9 @@ impl World {
             self.check_promise(node, &message);
             self.send(node, message);
         }
+        if std::mem::take(&mut self.nodes[node].shut_down) {
+            return self.crash(node);
+        }
         let state = &mut self.nodes[node];
         state.deadline = output.deadline.map(|(at, _)| at);
         let boot = state.boot;
@@ -524,7 +526,32 @@ impl World {
         }
     }
 
-    /// One epoch and offset is one byte string after one history, for ever (log matching).
+    /// A write reaches stable media.
+    fn persist(&mut self, node: usize, write: Write) {
+        let me = self.nodes[node].config.node;
+        if let Write::ElectionState(ElectionState { epoch, leader: Some(leader), .. }) = &write
+            && *leader == me
+        {
+            let first = *self.leaders.entry(*epoch).or_insert(node);
+            assert_eq!(first, node, "epoch {epoch} has two leaders");
+        }
+        let durable = &mut self.nodes[node].durable;
+        let before = durable.last_epoch();
+        let is_append = matches!(write, Write::Append(_));
+        durable.apply(write);
+        if is_append && let Some(batch) = durable.log.last().cloned() {
+            self.check_content(&batch, before);
+        }
+    }
+
+    /// One offset and epoch is one byte string after one history, for ever (log matching).
+    fn check_content(&mut self, batch: &ReceivedBatch, before: Epoch) {
+        let seen = (batch.bytes.clone(), before);
+        let at = (batch.base, batch.epoch);
+        let first = self.content.entry(at).or_insert_with(|| seen.clone());
+        assert_eq!(*first, seen, "two histories at {}@{}", batch.base, batch.epoch);
+    }
+
     fn check_write(&mut self, node: usize, write: &Write) {
         let state = &self.nodes[node];
         match write {
@@ -572,8 +599,10 @@ impl World {
                 self.nodes[node].fetch_in_flight = None;
                 self.nodes[node].leads = (role == "leader").then_some(epoch);
                 if role == "leader" {
-                    let other = self.leaders.insert(epoch, node);
-                    assert!(other.is_none(), "epoch {epoch} is led by n{node} and by {other:?}");
+                    assert!(
+                        !self.leaders.contains_key(&epoch),
+                        "epoch {epoch} is led again by n{node}"
+                    );
                     for (base, epoch) in &self.committed {
                         let has = self.nodes[node].view.log.iter();
                         let mut has = has.map(|batch| (batch.base, batch.epoch));
@@ -594,6 +623,7 @@ impl World {
             Event::NotAppended { id, .. } => {
                 self.not_appended.insert(id);
             }
+            Event::Truncated { generation, .. } => self.nodes[node].generation = generation,
             Event::ShutDown => self.nodes[node].shut_down = true,
             Event::IntegrityFault(fault) => panic!("n{node}: {fault}"),
             _ => {}
@@ -724,7 +754,7 @@ impl World {
 
     /// Puts the records into an answer, as a driver does.
     fn filled(
-        &self,
+        &mut self,
         node: usize,
         response: Response<LogRange>,
     ) -> Result<Response<Received>, Unreachable> {
@@ -752,6 +782,9 @@ impl World {
                             high_watermark = None;
                         }
                         for batch in &mut batches {
+                            let before = self.nodes[node].view.batch_before(batch.base);
+                            let before = before.map_or(Epoch(0), |batch| batch.epoch);
+                            self.check_content(batch, before);
                             let read = self.control.get(&(batch.base, batch.epoch));
                             batch.control = read.cloned().unwrap_or_default();
                         }
