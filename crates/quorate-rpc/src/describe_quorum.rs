@@ -50,6 +50,14 @@ pub(crate) fn request_out() -> wire::DescribeQuorumRequest {
     }
 }
 
+pub(crate) fn refusal(error: ErrorCode) -> wire::DescribeQuorumResponse {
+    wire::DescribeQuorumResponse {
+        error_code: error.0,
+        error_message: Some(error_message(error).to_owned()),
+        ..Default::default()
+    }
+}
+
 /// Ages become timestamps, counted back from `now_ms`.
 pub(crate) fn response_out(
     description: &Result<QuorumDescription, ErrorCode>,

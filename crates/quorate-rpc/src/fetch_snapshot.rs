@@ -54,7 +54,7 @@ pub(crate) fn request_out(
     }
 }
 
-fn refusal(error: ErrorCode) -> wire::FetchSnapshotResponse {
+pub(crate) fn refusal(error: ErrorCode) -> wire::FetchSnapshotResponse {
     wire::FetchSnapshotResponse { error_code: error.0, ..Default::default() }
 }
 

@@ -24,14 +24,9 @@ pub enum RecordsError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A number of the batch's header is negative.
-    #[error("negative {field} {value}")]
-    Negative {
-        /// Which field.
-        field: &'static str,
-        /// What it says.
-        value: i64,
-    },
+    /// No leader has this epoch.
+    #[error("negative leader epoch {0}")]
+    Epoch(i32),
     /// The value to be appended has no bytes: no reader of the log takes it.
     #[error("record {0} of the batch is empty")]
     EmptyValue(usize),
@@ -72,10 +67,8 @@ pub fn check(bytes: Bytes) -> Received {
 /// The first thing that is wrong.
 pub fn check_batch(batch: batch::Batch) -> Result<ReceivedBatch, RecordsError> {
     let (base, epoch) = (batch.base_offset(), batch.leader_epoch());
-    for (field, value) in [("base offset", base), ("leader epoch", epoch.into())] {
-        if value < 0 {
-            return Err(RecordsError::Negative { field, value });
-        }
+    if epoch < 0 {
+        return Err(RecordsError::Epoch(epoch));
     }
     batch.raft_check()?;
     let mut control = Vec::new();

@@ -194,11 +194,30 @@ pub fn encode_response(
         (ApiKey::DescribeReplica, Response::DescribeReplica(description)) => {
             format.frame(&describe_replica::response_out(description, context))
         }
+        (_, Response::TopLevel(error)) => refuse(format, *error),
         (api, _) => Err(AnswerError::OtherApi(api)),
     }
 }
 
-/// The Kafka name of an error code, for messages.
+/// An error at the top level and nothing else.
+fn refuse(format: AnswerFormat, error: ErrorCode) -> Result<Vec<Bytes>, AnswerError> {
+    match format.api {
+        ApiKey::Vote => format.frame(&vote::refusal(error)),
+        ApiKey::BeginQuorumEpoch => format.frame(&begin_quorum_epoch::refusal(error)),
+        ApiKey::EndQuorumEpoch => format.frame(&end_quorum_epoch::refusal(error)),
+        ApiKey::Fetch => format.frame(&fetch::refusal(error)),
+        ApiKey::FetchSnapshot => format.frame(&fetch_snapshot::refusal(error)),
+        ApiKey::DescribeQuorum => format.frame(&describe_quorum::refusal(error)),
+        ApiKey::DescribeReplica => format.frame(&wire::DescribeReplicaResponse {
+            error_code: error.0,
+            error_message: Some(error_message(error).to_owned()),
+            ..Default::default()
+        }),
+        ApiKey::ApiVersions => Err(AnswerError::OtherApi(format.api)),
+    }
+}
+
+/// What an error means here, for people.
 pub(crate) fn error_message(error: ErrorCode) -> &'static str {
     match error {
         ErrorCode::NONE => "",
