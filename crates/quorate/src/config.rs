@@ -87,10 +87,6 @@ pub(crate) struct NetworkSettings {
     pub(crate) max_connections_per_ip: u32,
     /// `connections.max.idle.ms`; absent where it is negative and idle connections stay.
     pub(crate) max_idle: Option<Duration>,
-    /// `socket.connection.setup.timeout.ms`.
-    pub(crate) connect_timeout: Duration,
-    /// `socket.listen.backlog.size`.
-    pub(crate) listen_backlog: u32,
 }
 
 /// The largest `int` of Java, for keys without a bound of their own.
@@ -290,6 +286,7 @@ fn network_settings(properties: &Properties) -> Result<NetworkSettings, Failure>
         ("num.io.threads", 8, 1),
         ("background.threads", 10, 1),
         ("queued.max.requests", 500, 1),
+        ("socket.listen.backlog.size", 50, 1),
         ("socket.send.buffer.bytes", 102_400, -1),
         ("socket.receive.buffer.bytes", 102_400, -1),
         ("request.timeout.ms", 30_000, 0),
@@ -302,6 +299,7 @@ fn network_settings(properties: &Properties) -> Result<NetworkSettings, Failure>
     for (key, default) in [
         ("queued.max.request.bytes", -1),
         ("connections.max.reauth.ms", 0),
+        ("socket.connection.setup.timeout.ms", 10_000),
         ("socket.connection.setup.timeout.max.ms", 30_000),
         ("server.max.startup.time.ms", i64::MAX),
     ] {
@@ -317,12 +315,6 @@ fn network_settings(properties: &Properties) -> Result<NetworkSettings, Failure>
             0..=INT_MAX,
         )?,
         max_idle: u64::try_from(idle).ok().map(Duration::from_millis),
-        connect_timeout: Duration::from_millis(properties.number(
-            "socket.connection.setup.timeout.ms",
-            10_000_u64,
-            1..=3_600_000,
-        )?),
-        listen_backlog: properties.number("socket.listen.backlog.size", 50, 1..=INT_MAX)?,
     })
 }
 

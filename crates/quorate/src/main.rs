@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::{format, info, quorum};
+use crate::commands::{dev, format, info, quorum, run};
 use crate::failure::{Exit, Failure};
 
 /// Apache Kafka's KRaft quorum: controllers that replicate the metadata log.
@@ -37,12 +37,16 @@ struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Runs three voters on this machine, with a steady trickle of records, and shows what they do.
+    Dev(dev::Args),
     /// Formats the directories of a node, as kafka-storage does.
     Format(format::Args),
     /// Says which directories are configured, and what their meta.properties say.
     Info(info::Args),
     /// Prints a random uuid, for a cluster id or a directory id.
     RandomUuid,
+    /// Runs a controller until SIGTERM or SIGINT.
+    Run(run::Args),
     /// Asks a running quorum.
     #[command(subcommand)]
     Quorum(quorum::Command),
@@ -58,8 +62,11 @@ fn main() -> ExitCode {
             return if help { ExitCode::SUCCESS } else { Exit::Refused.into() };
         }
     };
-    let out = &mut io::stdout().lock();
+    // Not locked: `run` writes from a thread of its own.
+    let out = &mut io::stdout();
     let done = match &arguments.command {
+        Command::Run(args) => run::run(args),
+        Command::Dev(args) => dev::run(args, out),
         Command::Format(args) => format::run(args, out),
         Command::Info(args) => info::run(args, out),
         Command::RandomUuid => uuid::random().and_then(|id| say(out, &id.to_string())),

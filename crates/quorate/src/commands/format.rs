@@ -17,6 +17,7 @@ use quorate_storage::fs::FileSystem as _;
 use quorate_storage::meta_properties::{self, MetaProperties};
 
 use self::bootstrap::{Bootstrap, Wanted};
+pub(crate) use self::checkpoint::feature_level;
 use crate::config::Config;
 use crate::directories::{self, State};
 use crate::failure::{Exit, Failure};

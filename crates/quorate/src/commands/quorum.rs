@@ -22,3 +22,5 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Describe(args) => describe::run(args, out),
     }
 }
+
+pub(crate) use survey::describe_replica;

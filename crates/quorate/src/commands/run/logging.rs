@@ -18,8 +18,9 @@ pub(crate) enum Format {
 /// Starts logging. `level` is a level, or filters such as `info,quorate_core=debug`.
 pub(crate) fn start(level: &str, format: Format) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(level).map_err(|error| {
-        Failure::new(format!("--log {level}: {error}"))
-            .next("give error, warn, info, debug or trace, or filters such as info,quorate_node=debug")
+        Failure::new(format!("--log {level}: {error}")).next(
+            "give error, warn, info, debug or trace, or filters such as info,quorate_node=debug",
+        )
     })?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {

@@ -61,7 +61,9 @@ fn write_all(mut queue: Receiver<(RecordId, Outcome)>, mut out: impl Write) {
             let written = match outcome {
                 Outcome::Ack { offset, epoch } => writeln!(out, "ack {id} {offset} {epoch}"),
                 Outcome::NotAppended { reason } => writeln!(out, "notappended {id} {reason}"),
-                Outcome::Unknown { offset, epoch } => writeln!(out, "unknown {id} {offset} {epoch}"),
+                Outcome::Unknown { offset, epoch } => {
+                    writeln!(out, "unknown {id} {offset} {epoch}")
+                }
             };
             if written.is_err() {
                 return;

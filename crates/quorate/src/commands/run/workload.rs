@@ -33,14 +33,22 @@ impl FromStr for Workload {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let number = |range: std::ops::RangeInclusive<u32>| match value.parse::<u32>() {
                 Ok(number) if range.contains(&number) => Ok(number),
-                _ => Err(format!("{key}={value}: give a number from {} to {}", range.start(), range.end())),
+                _ => Err(format!(
+                    "{key}={value}: give a number from {} to {}",
+                    range.start(),
+                    range.end()
+                )),
             };
             let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
             match key {
                 "inflight" => workload.in_flight = size(number(1..=100_000)?),
                 "size" => workload.size = size(number(0..=1 << 20)?),
                 "rate" => workload.rate = number(0..=10_000_000)?,
-                _ => return Err(format!("{part}: give inflight=N, size=N and rate=N, separated by commas")),
+                _ => {
+                    return Err(format!(
+                        "{part}: give inflight=N, size=N and rate=N, separated by commas"
+                    ));
+                }
             }
         }
         Ok(workload)

@@ -1,0 +1,186 @@
+//! The loop that appends the workload's records while this node leads.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quorate_core::{Epoch, NodeId};
+use quorate_node::{Handle, LeaderToken, NotAppended, Outcome as Fate, Pending};
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::{error, info};
+
+use super::internal;
+use super::outcomes::{Outcome, Outcomes};
+use super::workload::{RecordId, Records, Workload};
+use crate::commands::format;
+use crate::failure::Failure;
+use crate::features::{LATEST_PRODUCTION, METADATA_VERSION};
+use crate::uuid;
+
+/// How long the last lines may take to be read, once the node has stopped.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How far a workload may fall behind its rate before it gives up catching up.
+const CATCH_UP: Duration = Duration::from_millis(500);
+
+/// A workload under way.
+pub(super) struct Work {
+    task: JoinHandle<()>,
+    outcomes: Outcomes,
+}
+
+/// Starts a workload; its outcomes go to stdout.
+pub(super) fn start(
+    workload: Workload,
+    node: NodeId,
+    handle: Handle,
+    has_metadata_version: Arc<AtomicBool>,
+) -> Result<Work, Failure> {
+    let outcomes = Outcomes::start(io::stdout())
+        .map_err(|error| internal(format!("cannot start a thread: {error}")))?;
+    let start = u32::from_be_bytes(uuid::random_bytes()?);
+    let driver = Driver {
+        records: Records::new(node.0, start, workload.size),
+        workload,
+        handle,
+        has_metadata_version,
+        lines: outcomes.sender(),
+    };
+    let task = tokio::spawn(async move {
+        let end = driver.run().await;
+        info!(reason = end.0, "the workload has ended");
+    });
+    Ok(Work { task, outcomes })
+}
+
+impl Work {
+    /// Waits until the fate of every record is written, unless nobody reads. The node has stopped.
+    pub(super) async fn finish(self) {
+        let abort = self.task.abort_handle();
+        match timeout(LAST_WORDS, self.task).await {
+            Ok(_) => self.outcomes.finish(),
+            Err(_) => abort.abort(),
+        }
+    }
+}
+
+struct Driver {
+    workload: Workload,
+    records: Records,
+    handle: Handle,
+    has_metadata_version: Arc<AtomicBool>,
+    lines: Sender<(RecordId, Outcome)>,
+}
+
+/// Why the workload is over.
+struct End(&'static str);
+
+impl Driver {
+    async fn run(mut self) -> End {
+        let mut leadership = self.handle.leadership();
+        let mut done = None;
+        loop {
+            // The token of an epoch that was lost may still be shown for a moment.
+            let wanted = |epoch: Epoch| done.is_none_or(|lost| epoch > lost);
+            let found = leadership
+                .wait_for(|now| now.token.as_ref().is_some_and(|token| wanted(token.epoch())))
+                .await;
+            let Some(token) = found.ok().and_then(|now| now.token.clone()) else {
+                return End("the node has stopped");
+            };
+            done = Some(token.epoch());
+            if let Err(end) = self.lead(&token).await {
+                return end;
+            }
+        }
+    }
+
+    /// Appends until this epoch is lost.
+    async fn lead(&mut self, token: &LeaderToken) -> Result<(), End> {
+        if !self.write_metadata_version(token).await? {
+            return Ok(());
+        }
+        let mut in_flight: VecDeque<(RecordId, Pending)> = VecDeque::new();
+        let mut due = Instant::now();
+        let mut leads = true;
+        while leads || !in_flight.is_empty() {
+            while leads && in_flight.len() < self.workload.in_flight && due <= Instant::now() {
+                let (id, value) = self.records.make().map_err(|error| {
+                    error!(%error, "a record does not encode");
+                    End("a record does not encode")
+                })?;
+                in_flight.push_back((id, self.handle.append(token, vec![value])));
+                due = self.after(due);
+            }
+            let room = leads && in_flight.len() < self.workload.in_flight;
+            // Outcomes come in the order of the appends: the first one is the next.
+            let fate = match in_flight.front_mut() {
+                None => {
+                    sleep_until(due).await;
+                    continue;
+                }
+                Some((id, pending)) => tokio::select! {
+                    fate = pending => (*id, fate),
+                    () = sleep_until(due), if room => continue,
+                },
+            };
+            in_flight.pop_front();
+            let (id, fate) = fate;
+            let full = matches!(fate, Fate::NotAppended(NotAppended::QueueFull));
+            leads &= full || matches!(fate, Fate::Committed { .. });
+            self.lines.send((id, line(&fate))).await.map_err(|_| End("nobody reads stdout"))?;
+            if full {
+                sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// When the record after the one that was due at this time is due.
+    fn after(&self, due: Instant) -> Instant {
+        match self.workload.rate {
+            0 => due,
+            rate => {
+                let now = Instant::now();
+                let late = now.saturating_duration_since(due) > CATCH_UP;
+                (if late { now } else { due }) + Duration::from_secs(1) / rate
+            }
+        }
+    }
+
+    /// A Java node must find metadata.version before any other record: appends it unless the log has it. False
+    /// if this epoch is lost.
+    async fn write_metadata_version(&self, token: &LeaderToken) -> Result<bool, End> {
+        while !self.has_metadata_version.load(Ordering::Acquire) {
+            let value = format::feature_level(METADATA_VERSION, LATEST_PRODUCTION.level());
+            let Ok(value) = value else { return Err(End("a record does not encode")) };
+            match self.handle.append(token, vec![value]).await {
+                Fate::Committed { .. } => self.has_metadata_version.store(true, Ordering::Release),
+                Fate::NotAppended(NotAppended::QueueFull) => sleep(Duration::from_millis(5)).await,
+                Fate::NotAppended(_) | Fate::OutcomeUnknown { .. } => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn line(fate: &Fate) -> Outcome {
+    match fate {
+        Fate::Committed { offset, epoch } => Outcome::Ack { offset: offset.0, epoch: epoch.0 },
+        Fate::OutcomeUnknown { offset, epoch } => {
+            Outcome::Unknown { offset: offset.0, epoch: epoch.0 }
+        }
+        Fate::NotAppended(reason) => Outcome::NotAppended {
+            reason: match reason {
+                NotAppended::NotLeader { .. } => "not-leader",
+                NotAppended::QueueFull => "queue-full",
+                NotAppended::TooLarge { .. } => "too-large",
+                NotAppended::Empty => "empty",
+                NotAppended::Stopped => "stopped",
+            },
+        },
+    }
+}
