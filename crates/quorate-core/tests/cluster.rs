@@ -1,6 +1,8 @@
 //! Whole clusters under random faults, by seed: what Raft promises is checked after every step, and in the
 //! quiet time after it a leader must be there and commit.
 
+#[path = "cluster/disk.rs"]
+mod disk;
 #[path = "cluster/world.rs"]
 mod world;
 
