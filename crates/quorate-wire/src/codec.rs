@@ -16,11 +16,25 @@ mod tags;
 mod values;
 mod writer;
 
-pub use quorate_wire_derive::Wire;
 pub use reader::Reader;
 pub use tags::UnknownTags;
 pub use values::{Records, Uuid};
 pub use writer::{Writer, tag_count_len, tag_len, uvarint_len};
+
+/// Makes a struct a message, or a part of one. Its fields are in wire order; what they may bear:
+///
+/// - `since = N`, `until = N`: the first and last version that has the field, both included;
+/// - `tag = N`: the field is a tagged one, from `since` on; it is written unless at its default;
+/// - `default = EXPR`: what the field is when absent, else what [`Default`] gives;
+/// - `ignorable`: dropped by versions without it. Any other field must then be at its default;
+/// - `nullable_since = N`: an [`Option`] that may not be null in versions before;
+/// - `never_flexible`: encoded in the old way in flexible versions too;
+/// - `name = "..."`: Kafka's name in JSON where it does not follow from the field's;
+/// - `unknown`: keeps unknown tagged fields, which are dropped if nothing keeps them.
+///
+/// The struct itself bears `versions = A..=B`, `flexible = A..` and `key = N` if it is a whole
+/// message. Versions of fields are its message's. [`Default`] gives the schema's defaults.
+pub use quorate_wire_derive::Wire;
 
 /// The most elements an array may have, as in Kafka 4.4.
 pub const MAX_ARRAY_ELEMENTS: usize = 1_000_000;

@@ -140,8 +140,8 @@ pub struct LeaderChangeMessage {
 pub struct Voter {
     /// Which replica.
     pub voter_id: i32,
-    /// Its log directory; no release writes it.
-    #[wire(since = 1, ignorable)]
+    /// Its log directory; no release writes it, since records stay at version 0.
+    #[wire(since = 1)]
     pub voter_directory_id: Uuid,
     /// Tagged fields that we do not know.
     #[wire(unknown)]

@@ -132,6 +132,8 @@ pub fn response_header_version(api: ApiKey, version: i16) -> i16 {
 }
 
 /// Where a leader named in a response listens.
+///
+/// Differs from Kafka: a response of a version without endpoints drops them; Java cannot encode it.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct NodeEndpoint {
     /// Which node.

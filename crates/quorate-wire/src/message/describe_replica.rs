@@ -149,7 +149,7 @@ pub struct DescribedAnswer {
 pub struct UnreachablePeer {
     /// Which node.
     pub node_id: i32,
-    /// `refused`, `reset`, `timed-out`, `unsupported-version`, `malformed`, or `error-` and a code.
+    /// `connection-refused`, `reset`, `timed-out`, `unsupported-version`, `malformed`, or `error-` and a code.
     pub reason: String,
     /// How long ago that began.
     pub since_ms: i64,

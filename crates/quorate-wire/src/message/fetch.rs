@@ -25,10 +25,10 @@ pub struct FetchRequest {
     /// 0 for all records, 1 for committed transactions.
     pub isolation_level: i8,
     /// A fetch session; 0 for none.
-    #[wire(since = 7)]
+    #[wire(since = 7, ignorable)]
     pub session_id: i32,
     /// Its epoch; -1 for none.
-    #[wire(since = 7, default = -1)]
+    #[wire(since = 7, default = -1, ignorable)]
     pub session_epoch: i32,
     /// The topics; for Raft exactly one.
     pub topics: Vec<FetchTopic>,
@@ -133,7 +133,7 @@ pub struct FetchResponse {
     /// The topics.
     pub responses: Vec<FetchableTopicResponse>,
     /// Where the leaders named below listen.
-    #[wire(since = 16, tag = 0, ignorable)]
+    #[wire(since = 16, tag = 0)]
     pub node_endpoints: Vec<FetchNodeEndpoint>,
     /// Tagged fields that we do not know.
     #[wire(unknown)]
