@@ -37,9 +37,11 @@ const RELEASES: [(&str, i16); 28] = [
 /// The level that a directory is formatted with unless told otherwise: that of Kafka 4.4.
 pub(crate) const LATEST_PRODUCTION: MetadataVersion = MetadataVersion(33);
 
-/// The feature names beside `metadata.version`, ascending, each with its highest level and, for each
-/// default, the metadata.version from which on it applies.
-const FEATURES: [(&str, i16, &[(i16, i16)]); 6] = [
+/// From this metadata.version on, this level is a feature's default.
+type Default = (i16, i16);
+
+/// The features beside `metadata.version`, names ascending, each with its highest level and its defaults.
+const FEATURES: [(&str, i16, &[Default]); 6] = [
     ("eligible.leader.replicas.version", 1, &[(26, 1)]),
     ("group.version", 1, &[(22, 1)]),
     ("kraft.version", 1, &[]),

@@ -183,7 +183,7 @@ fn assert_same_checkpoint(name: &str, theirs: &Path, ours: &Path) {
     assert_eq!(theirs.len(), ours.len(), "{name}: batches");
     for (theirs, ours) in theirs.iter().zip(&ours) {
         let fields = |batch: &Batch| {
-            let mut header = batch.header().clone();
+            let mut header = *batch.header();
             assert_eq!(header.base_timestamp, header.max_timestamp);
             assert!(header.base_timestamp > 1_700_000_000_000, "a time of our day");
             (header.crc, header.base_timestamp, header.max_timestamp) = (0, 0, 0);

@@ -161,11 +161,8 @@ impl StateMachine for Ignorant {
         }
     }
 
-    fn leader_changed(&mut self, leadership: &Leadership) {
-        if leadership.token.is_some() {
-            info!(epoch = leadership.epoch.0, "leader");
-        }
-    }
+    /// The node logs it.
+    fn leader_changed(&mut self, _: &Leadership) {}
 }
 
 /// Kafka bounds neither connections nor the bytes of requests unless told to; these hold where it is not.

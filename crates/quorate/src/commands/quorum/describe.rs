@@ -58,9 +58,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     })?;
     let (survey, account) = runtime.block_on(find(&bootstrap, Duration::from_secs(args.timeout)));
     if account.is_none() && survey.nodes.is_empty() {
-        let reasons: Vec<String> =
-            survey.silent.iter().map(|silent| silent.reason.clone()).take(1).collect();
-        return Err(Failure::new(format!("no controller answers: {}", reasons.join("; ")))
+        let first = survey.silent.first();
+        let first = first.map(|silent| format!(": {}: {}", silent.endpoint, silent.reason));
+        return Err(Failure::new(format!("no controller answers{}", first.unwrap_or_default()))
             .next("check --bootstrap-controller, and that a controller runs there"));
     }
     let report = Report::new(&survey, account.as_ref());

@@ -34,7 +34,7 @@ pub(crate) struct Silent {
     pub(crate) node: Option<i32>,
     /// Where it was asked.
     pub(crate) endpoint: Endpoint,
-    /// What happened, with the endpoint.
+    /// What happened.
     pub(crate) reason: String,
 }
 
@@ -93,7 +93,8 @@ impl Survey {
                     self.nodes.push(Node { endpoint, view: None });
                 }
                 Err(error) => {
-                    self.silent.push(Silent { node, endpoint, reason: error.to_string() });
+                    let reason = reason(&endpoint, &error);
+                    self.silent.push(Silent { node, endpoint, reason });
                 }
             }
         }
@@ -145,6 +146,16 @@ impl Survey {
         }
         None
     }
+}
+
+/// What happened, without the endpoint, which is shown beside it.
+fn reason(endpoint: &Endpoint, error: &ClientError) -> String {
+    let prefix = format!("{endpoint}: ");
+    let mut reason = error.to_string();
+    while let Some(rest) = reason.strip_prefix(&prefix) {
+        reason = rest.to_owned();
+    }
+    reason
 }
 
 /// Asks a node for its own view.

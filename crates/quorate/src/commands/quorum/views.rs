@@ -20,8 +20,11 @@ pub(super) fn print(survey: &Survey, out: &mut dyn Write) -> Result<(), Failure>
         say(out, &format!("\n{} does not lead, and has no API for its own view", other.endpoint))?;
     }
     for silent in &survey.silent {
-        let who = silent.node.map_or_else(String::new, |id| format!("node {id} at "));
-        say(out, &format!("\n{who}{}", silent.reason))?;
+        let (endpoint, reason) = (&silent.endpoint, &silent.reason);
+        match silent.node {
+            Some(id) => say(out, &format!("\nnode {id} ({endpoint}): {reason}"))?,
+            None => say(out, &format!("\n{endpoint}: {reason}"))?,
+        }
     }
     Ok(())
 }
@@ -114,7 +117,7 @@ fn node(
     for peer in &view.unreachable {
         line(
             "unreachable",
-            format!("node {}: {} for {}", peer.node_id, peer.reason, age(peer.since_ms)),
+            format!("{}: {} for {}", who(peer.node_id), peer.reason, age(peer.since_ms)),
         )?;
     }
     match &view.last_round {
@@ -123,6 +126,14 @@ fn node(
             line("last election", title(round))?;
             round.answers.iter().try_for_each(|answer| line("", said(answer)))
         }
+    }
+}
+
+/// A peer; bootstrap servers, whose ids are not known, count down from -2.
+fn who(peer: i32) -> String {
+    match peer {
+        ..0 => format!("bootstrap server {}", peer.saturating_neg().saturating_sub(1)),
+        _ => format!("node {peer}"),
     }
 }
 
@@ -198,6 +209,12 @@ mod tests {
             leader_id: -1,
             ..Default::default()
         };
+        let peer = |node_id, reason: &str, since_ms| UnreachablePeer {
+            node_id,
+            reason: reason.to_owned(),
+            since_ms,
+            ..Default::default()
+        };
         let view = DescribeReplicaResponse {
             node_id: 1,
             role: "prospective".to_owned(),
@@ -221,12 +238,7 @@ mod tests {
                 answers: vec![answer(2, "refused", 0, 7), answer(3, "timed-out", 0, -1)],
                 ..Default::default()
             }),
-            unreachable: vec![UnreachablePeer {
-                node_id: 3,
-                reason: "timed-out".to_owned(),
-                since_ms: 700_000,
-                ..Default::default()
-            }],
+            unreachable: vec![peer(-3, "connection-refused", 50), peer(3, "timed-out", 700_000)],
             ..Default::default()
         };
         let endpoint = Endpoint::new("c1", 9093);
@@ -235,7 +247,7 @@ mod tests {
             silent: vec![Silent {
                 node: Some(3),
                 endpoint: Endpoint::new("c3", 9093),
-                reason: "c3:9093: connection refused".to_owned(),
+                reason: "Connection refused".to_owned(),
             }],
         };
         let mut out = Vec::new();
@@ -251,12 +263,13 @@ node 1 (c1:9093): prospective, epoch 5
   high watermark  98
   voted           for node 2
   voters          1, 2, 3 (offset 0)
+  unreachable     bootstrap server 2: connection-refused for 50 ms
   unreachable     node 3: timed-out for 11 min
   last election   asked for pre-votes in epoch 6 with log end 100@4: lost
                   node 2 refused: it is in epoch 7 with no leader
                   node 3 could not be asked: timed-out
 
-node 3 at c3:9093: connection refused
+node 3 (c3:9093): Connection refused
 "
         );
     }
