@@ -186,7 +186,7 @@ fn round_in(round: wire::DescribedRound) -> Option<ElectionRound> {
 
 fn reason_out(reason: Unreachable) -> String {
     match reason {
-        Unreachable::Refused => "refused".to_owned(),
+        Unreachable::Refused => "connection-refused".to_owned(),
         Unreachable::Reset => "reset".to_owned(),
         Unreachable::TimedOut => "timed-out".to_owned(),
         Unreachable::UnsupportedVersion => "unsupported-version".to_owned(),
@@ -197,7 +197,7 @@ fn reason_out(reason: Unreachable) -> String {
 
 fn reason_in(reason: &str) -> Option<Unreachable> {
     Some(match reason {
-        "refused" => Unreachable::Refused,
+        "connection-refused" => Unreachable::Refused,
         "reset" => Unreachable::Reset,
         "timed-out" => Unreachable::TimedOut,
         "unsupported-version" => Unreachable::UnsupportedVersion,
