@@ -1,3 +1,47 @@
-//! Tools.
+//! Quorate's own tools: what CI runs, its writing twin, and the checks on real processes.
+//!
+//! Every check prints its steps with the time that each took, ends with one line, `PASS name: figures`
+//! or `FAIL name: reason`, and exits with 0 or 1 to match.
 
-fn main() {}
+mod ci;
+mod fix;
+mod kill_loop;
+mod step;
+mod vectors;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Quorate's own tools.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Check {
+    /// What CI runs: formatting, file lengths, licences, duplicate dependencies, clippy, tests, docs.
+    Ci(ci::Options),
+    /// Formats the tree and applies clippy's suggestions.
+    Fix,
+    /// The codec against golden vectors: bytes written by Kafka.
+    Vectors(vectors::Options),
+    /// Kills voters of a real quorum under load, and checks that it keeps its promises.
+    KillLoop(kill_loop::Options),
+}
+
+fn main() -> ExitCode {
+    let (name, result) = match Check::parse() {
+        Check::Ci(options) => ("ci".to_owned(), ci::run(&options)),
+        Check::Fix => ("fix".to_owned(), fix::run()),
+        Check::Vectors(options) => ("vectors".to_owned(), vectors::run(&options)),
+        Check::KillLoop(options) => (options.name(), kill_loop::run(&options)),
+    };
+    match result {
+        Ok(figures) => {
+            println!("PASS {name}: {figures}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("FAIL {name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
