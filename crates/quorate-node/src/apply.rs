@@ -8,70 +8,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
-use quorate_core::{Epoch, NodeId, Offset};
+use quorate_core::Offset;
+use quorate_driver::{CommittedBatch, Leadership, StateMachine};
 use quorate_storage::fs::FileSystem;
 use quorate_storage::{LogReader, StorageError, Tail, TailRead};
-use quorate_wire::batch::{Batch, batches};
+use quorate_wire::batch::batches;
 use tokio::sync::watch;
-
-use crate::handle::LeaderToken;
-
-/// What a quorum replicates. Called on one thread, in order, with committed records alone.
-pub trait StateMachine: Send + 'static {
-    /// Applies a batch of data records. Called once for each batch, in the order of the log; batches of control
-    /// records are left out, so offsets have gaps.
-    fn apply(&mut self, batch: &CommittedBatch);
-
-    /// The epoch or its leader changed. When this node leads, every record of older epochs has been applied,
-    /// and the [token](Leadership::token) lets it append.
-    fn leader_changed(&mut self, leadership: &Leadership);
-}
-
-/// Who leads, as listeners see it.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Leadership {
-    /// The epoch.
-    pub epoch: Epoch,
-    /// Its leader, once known.
-    pub leader: Option<NodeId>,
-    /// The right to append in this epoch, if this node leads.
-    pub token: Option<LeaderToken>,
-}
-
-/// A committed batch of data records.
-#[derive(Clone, Debug)]
-pub struct CommittedBatch(Batch);
-
-impl CommittedBatch {
-    /// The offset of the first record.
-    pub fn base_offset(&self) -> Offset {
-        Offset(self.0.base_offset())
-    }
-
-    /// The offset after the last record.
-    pub fn end_offset(&self) -> Offset {
-        Offset(self.0.end_offset())
-    }
-
-    /// The epoch of the leader that appended it.
-    pub fn epoch(&self) -> Epoch {
-        Epoch(self.0.leader_epoch())
-    }
-
-    /// When the leader made it, in milliseconds since 1970.
-    pub fn timestamp(&self) -> i64 {
-        self.0.base_timestamp()
-    }
-
-    /// The records' offsets and values.
-    pub fn records(&self) -> impl Iterator<Item = (Offset, &[u8])> {
-        // Whatever is in the log was checked before it was appended.
-        let records = self.0.records().into_iter().flatten();
-        records
-            .map_while(Result::ok)
-            .map(|record| (Offset(record.offset), record.value.unwrap_or_default()))
-    }
-}
 
 /// So many bytes of batches wait in memory; what is beyond is read from disk when its turn comes.
 const MAX_WAITING_BYTES: usize = 16 << 20;
@@ -271,8 +213,8 @@ fn apply(state_machine: &mut impl StateMachine, bytes: Bytes, position: Offset) 
         if end <= position {
             continue;
         }
-        if !batch.is_control() {
-            state_machine.apply(&CommittedBatch(batch));
+        if let Some(batch) = CommittedBatch::new(batch) {
+            state_machine.apply(&batch);
         }
         return end;
     }

@@ -9,25 +9,20 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quorate_core::io::{
-    Batch, Content, Event, Input, Message, Output, RequestId, StorageTrouble, Timeout, Write,
-    WriteId,
+    Event, Input, Message, Output, RequestId, StorageTrouble, Timeout, WriteId,
 };
-use quorate_core::message::{
-    ErrorCode, FetchOutcome, LogRange, Response, Unreachable, VoterAnswer,
-};
+use quorate_core::message::{ErrorCode, LogRange, Response, Unreachable, VoterAnswer};
 use quorate_core::{Instant as CoreInstant, Offset, Replica};
+use quorate_driver::{Filled, LeaderToken, Leadership, Log, NotAppended, Outcome, Proposals};
 use quorate_network::{Incoming, Listener, PeerEvent, Peers, Reply};
-use quorate_rpc::records;
 use quorate_rpc::server::ServerContext;
-use quorate_storage::{EncodedBatch, StorageError, StoreWrite, Submitter, Tail, TailRead};
-use quorate_wire::batch::BatchHeader;
-use tokio::sync::{mpsc, watch};
+use quorate_storage::{StorageError, Submitter};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::apply::{Applier, Leadership};
+use crate::apply::Applier;
 use crate::cold::ColdAnswer;
-use crate::handle::{Command, LeaderToken};
+use crate::handle::Command;
 use crate::node::StopReason;
-use crate::proposals::Proposals;
 
 /// What the commit thread has reported; only the newest counts.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +35,7 @@ pub(crate) struct Driver {
     pub(crate) replica: Replica,
     pub(crate) clock: Instant,
     pub(crate) output: Output,
-    pub(crate) tail: Tail,
+    pub(crate) log: Log,
     pub(crate) submitter: Submitter,
     pub(crate) store: watch::Receiver<StoreState>,
     pub(crate) requests: mpsc::Receiver<Incoming>,
@@ -59,11 +54,9 @@ pub(crate) struct Driver {
 /// What the driver itself keeps account of.
 #[derive(Default)]
 pub(crate) struct State {
-    proposals: Proposals,
+    proposals: Proposals<oneshot::Sender<Outcome>>,
     replies: HashMap<RequestId, Reply>,
     last_request: u64,
-    /// How often the log was truncated.
-    generation: u64,
     committed: Offset,
     submitted: WriteId,
     durable: WriteId,
@@ -169,7 +162,7 @@ impl Driver {
         let StoreState { durable, failed } = self.store.borrow_and_update().clone();
         if durable > self.state.durable {
             self.state.durable = durable;
-            self.tail.durable(durable);
+            self.log.on_durable(durable);
             self.step(Input::Durable { through: durable });
             self.advance_applier();
         }
@@ -228,23 +221,11 @@ impl Driver {
         if self.output.writes.is_empty() {
             return;
         }
+        let now_ms = now_ms();
         let mut writes = Vec::with_capacity(self.output.writes.len());
         for (id, write) in std::mem::take(&mut self.output.writes) {
             self.state.submitted = id;
-            let write = match write {
-                Write::ElectionState(state) => StoreWrite::ElectionState(state),
-                Write::Truncate { to } => {
-                    self.tail.truncate(to);
-                    self.state.generation += 1;
-                    StoreWrite::Truncate { to }
-                }
-                Write::Append(batch) => {
-                    let batch = encode(batch);
-                    self.tail.append(id, batch.clone());
-                    StoreWrite::Append(batch)
-                }
-            };
-            writes.push((id, write));
+            writes.push((id, self.log.submit(id, write, now_ms)));
         }
         self.submitter.submit(writes);
         self.update_context();
@@ -275,21 +256,9 @@ impl Driver {
 
     /// Answers a request, a Fetch with the batches of its range: from memory, or from disk in a while.
     fn answer(&self, reply: Reply, response: Response<LogRange>) {
-        let range = match &response {
-            Response::Fetch(fetch) => match fetch.outcome {
-                FetchOutcome::Records(range) if range.from < range.to => range,
-                _ => return reply.send(response, Vec::new()),
-            },
-            _ => return reply.send(response, Vec::new()),
-        };
-        if range.generation != self.state.generation {
-            return reply.send(moved_on(response), Vec::new());
-        }
-        let max_bytes = usize::try_from(range.max_bytes).unwrap_or(usize::MAX);
-        match self.tail.read(range.from, range.to, max_bytes) {
-            TailRead::Hot(records) => reply.send(response, records),
-            TailRead::Nothing => reply.send(response, Vec::new()),
-            TailRead::Cold => {
+        match self.log.fill(response) {
+            Filled::Ready(response, records) => reply.send(response, records),
+            Filled::Cold(range, response) => {
                 let job = ColdAnswer { range, response, reply, records: Vec::new() };
                 match self.cold.try_send(job) {
                     Ok(()) => {}
@@ -304,11 +273,8 @@ impl Driver {
 
     fn on_cold_answer(&mut self, answer: ColdAnswer) {
         let ColdAnswer { range, response, reply, records } = answer;
-        if range.generation == self.state.generation {
-            reply.send(response, records);
-        } else {
-            reply.send(moved_on(response), Vec::new());
-        }
+        let (response, records) = self.log.fill_cold(range, response, records);
+        reply.send(response, records);
     }
 
     fn notify(&mut self) {
@@ -316,7 +282,7 @@ impl Driver {
             match event {
                 Event::HighWatermark(high_watermark) => {
                     self.state.committed = high_watermark;
-                    self.state.proposals.on_committed(high_watermark);
+                    tell(self.state.proposals.on_committed(high_watermark));
                     self.advance_applier();
                 }
                 Event::Leader { epoch, leader } => self.on_leader(epoch, leader),
@@ -324,7 +290,7 @@ impl Driver {
                     self.state.proposals.on_appended(id, base, end, epoch)
                 }
                 Event::NotAppended { id, reason } => {
-                    self.state.proposals.on_not_appended(id, reason.into())
+                    tell(self.state.proposals.on_not_appended(id, reason.into()))
                 }
                 Event::Truncated { to, generation } => {
                     tracing::info!(%to, generation, "the log was truncated")
@@ -346,18 +312,18 @@ impl Driver {
         if is_me {
             tracing::info!(epoch = epoch.0, "leader");
         } else {
-            self.state.proposals.on_leadership_lost();
+            tell(self.state.proposals.on_leadership_lost());
             match leader {
                 Some(leader) => tracing::info!(epoch = epoch.0, %leader, "following"),
                 None => tracing::info!(epoch = epoch.0, "no leader"),
             }
         }
-        let token = is_me.then_some(LeaderToken { epoch });
+        let token = is_me.then(|| LeaderToken::new(epoch));
         self.applier.leader_changed(Leadership { epoch, leader, token });
     }
 
     fn advance_applier(&mut self) {
-        self.applier.advance(&self.tail, self.state.committed, self.replica.durable_end());
+        self.applier.advance(self.log.tail(), self.state.committed, self.replica.durable_end());
     }
 
     /// Ends everything, in order: no more inputs, every caller has its outcome, the directory is closed.
@@ -366,10 +332,10 @@ impl Driver {
         self.commands.close();
         while let Ok(command) = self.commands.try_recv() {
             if let Command::Propose { outcome, .. } = command {
-                let _ = outcome.send(crate::Outcome::NotAppended(crate::NotAppended::Stopped));
+                let _ = outcome.send(Outcome::NotAppended(NotAppended::Stopped));
             }
         }
-        self.state.proposals.on_stopped();
+        tell(self.state.proposals.on_stopped());
         self.applier.stop();
         match (self.submitter.close(), reason) {
             (Err(error), StopReason::ShutDown) => StopReason::StorageFailed(error),
@@ -378,32 +344,17 @@ impl Driver {
     }
 }
 
-/// Encodes a batch, once; the same bytes go to the disk, into the tail and into Fetch answers.
-fn encode(batch: Batch) -> EncodedBatch {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    let bytes =
-        records::encode(&batch, now_ms).expect("the core makes batches that can be encoded");
-    let max_timestamp = match &batch.content {
-        Content::Encoded(bytes) => {
-            BatchHeader::parse(bytes).map_or(now_ms, |header| header.max_timestamp)
-        }
-        Content::Data(_) | Content::Control(_) => now_ms,
-    };
-    EncodedBatch { base: batch.base, end: batch.end, epoch: batch.epoch, max_timestamp, bytes }
+/// Tells callers what became of their proposals. Whoever does not listen any more need not know.
+fn tell(outcomes: impl IntoIterator<Item = (oneshot::Sender<Outcome>, Outcome)>) {
+    for (caller, outcome) in outcomes {
+        let _ = caller.send(outcome);
+    }
 }
 
-/// The log was truncated before the answer's batches were read: no header may name a leader that did not write
-/// the bytes.
-fn moved_on(response: Response<LogRange>) -> Response<LogRange> {
-    match response {
-        Response::Fetch(mut fetch) => {
-            fetch.error = ErrorCode::NOT_LEADER_OR_FOLLOWER;
-            fetch.high_watermark = None;
-            Response::Fetch(fetch)
-        }
-        response => response,
-    }
+/// Milliseconds since 1970.
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// One line for each election round, which says why each voter refused.

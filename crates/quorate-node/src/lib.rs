@@ -41,14 +41,14 @@
 mod apply;
 mod cold;
 mod config;
-mod directory;
 mod driver;
 mod handle;
 mod node;
-mod proposals;
 
-pub use apply::{CommittedBatch, Leadership, StateMachine};
 pub use config::NodeConfig;
-pub use directory::{Directory, OpenError, random_directory_id};
-pub use handle::{Handle, LeaderToken, NotAppended, Outcome, Pending};
+pub use handle::{Handle, Pending};
 pub use node::{Node, StartError, StopReason};
+pub use quorate_driver::{
+    CommittedBatch, Directory, LeaderToken, Leadership, NotAppended, OpenError, Outcome,
+    StateMachine, random_directory_id,
+};

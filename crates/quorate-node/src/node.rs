@@ -7,16 +7,16 @@ use std::time::Instant;
 use quorate_core::NodeId;
 use quorate_core::io::Output;
 use quorate_core::{Instant as CoreInstant, Replica};
+use quorate_driver::{Directory, Leadership, Log, StateMachine};
 use quorate_network::{Listener, Peers, PeersConfig, response_max_bytes};
 use quorate_rpc::server::ServerContext;
 use quorate_storage::fs::FileSystem;
-use quorate_storage::{StorageError, StoreEvent, Tail, start as start_store};
+use quorate_storage::{StorageError, StoreEvent, start as start_store};
 use tokio::sync::{mpsc, watch};
 
-use crate::apply::{Applier, Leadership, StateMachine};
+use crate::apply::Applier;
 use crate::cold;
 use crate::config::NodeConfig;
-use crate::directory::Directory;
 use crate::driver::{Driver, State, StoreState};
 use crate::handle::Handle;
 
@@ -173,7 +173,7 @@ async fn build<F: FileSystem>(
     leadership: watch::Sender<Leadership>,
 ) -> Result<Driver, StartError> {
     let cluster = directory.cluster_id().to_owned();
-    let Directory { recovered, store, .. } = directory;
+    let (recovered, store) = directory.into_parts();
     let (log_start, log_end) = (recovered.log_start, recovered.log_end);
     let mut output = Output::default();
     let clock = Instant::now();
@@ -222,7 +222,7 @@ async fn build<F: FileSystem>(
         replica,
         clock,
         output,
-        tail: Tail::new(log_end, config.tail_bytes),
+        log: Log::new(log_end, config.tail_bytes),
         submitter,
         store: store_view,
         requests,

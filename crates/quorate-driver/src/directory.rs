@@ -19,8 +19,8 @@ pub struct Directory<F: FileSystem> {
     cluster: String,
     node: NodeId,
     notes: Vec<Note>,
-    pub(crate) recovered: Recovered,
-    pub(crate) store: Store<F>,
+    recovered: Recovered,
+    store: Store<F>,
 }
 
 /// Why a directory cannot be used.
@@ -117,6 +117,11 @@ impl<F: FileSystem> Directory<F> {
     /// What recovery found odd, and what it cut.
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// What the core is told of it, and what writes to it.
+    pub fn into_parts(self) -> (Recovered, Store<F>) {
+        (self.recovered, self.store)
     }
 }
 
