@@ -37,7 +37,7 @@ mod log_files;
 pub mod mem_fs;
 pub mod meta_properties;
 mod partition_metadata;
-#[cfg(feature = "power-cut")]
+#[cfg(any(test, feature = "power-cut"))]
 pub mod power_cut;
 pub mod quorum_state;
 #[cfg(any(test, feature = "testing", feature = "power-cut"))]
@@ -54,6 +54,7 @@ mod thread;
 
 pub use commit::{Committer, EncodedBatch, StoreWrite};
 pub use error::StorageError;
+pub use fs::{File, FileSystem, OpenHow};
 pub use log::RollLimits;
 pub use log_files::{FoundBatch, LogFiles, read_log};
 pub use reader::LogReader;
@@ -63,3 +64,6 @@ pub use scan::LogBatch;
 pub use store::{LOG_DIR, Opened, Options, Store};
 pub use tail::{Tail, TailRead};
 pub use thread::{StoreEvent, Submitter, start};
+
+#[cfg(test)]
+mod tests;

@@ -74,7 +74,14 @@ fn collect<F: crate::fs::File>(
 ) -> Result<Vec<Bytes>, StorageError> {
     let mut batches = Vec::new();
     let mut bytes = 0;
-    while let Some(batch) = scan.next()? {
+    loop {
+        let batch = match scan.next() {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            // It comes again when it is the first to be read.
+            Err(_) if !batches.is_empty() => break,
+            Err(error) => return Err(error),
+        };
         if batch.end() <= from {
             continue;
         }
@@ -83,6 +90,9 @@ fn collect<F: crate::fs::File>(
             break;
         }
         batches.push(batch.bytes().clone());
+        if batch.end() == to {
+            break;
+        }
     }
     Ok(batches)
 }

@@ -7,6 +7,7 @@
 //! Differs from Kafka: it checks neither offsets nor epochs, and without an index file it cuts one segment but
 //! keeps the later ones, so that the log has a hole.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -49,19 +50,6 @@ impl fmt::Display for Note {
 impl Note {
     fn odd(path: PathBuf, reason: impl ToString) -> Note {
         Note { path, position: 0, reason: reason.to_string(), bytes_lost: 0 }
-    }
-
-    pub(crate) fn epoch_above_election(
-        log_dir: &Path,
-        last: Epoch,
-        start: Offset,
-        election: Epoch,
-    ) -> Note {
-        let reason = format!(
-            "the log has epoch {last} from offset {start} on, but the file says {election}: it is older than \
-             the log, as if it had been restored from a backup"
-        );
-        Note::odd(log_dir.join(crate::quorum_state::FILE_NAME), reason)
     }
 }
 
@@ -190,6 +178,8 @@ struct Found<F: FileSystem> {
     segments: Vec<Segment<F>>,
     epochs: Vec<(Epoch, Offset)>,
     control: Vec<(Offset, ControlRecord)>,
+    /// The last batch so far, if it opens an epoch.
+    opening: Option<Opening>,
     /// Where the log is no longer good and why. Nothing is read after that.
     cut: Option<Cut>,
 }
@@ -202,9 +192,29 @@ struct Cut {
     reason: String,
 }
 
+/// Where a batch is that opens an epoch.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    segment: Offset,
+    offset: Offset,
+    position: u64,
+}
+
+/// Why a whole batch with the right CRC cannot be the next one.
+enum Misfit {
+    Offset(String),
+    Epoch(String),
+}
+
 impl<F: FileSystem> Default for Found<F> {
     fn default() -> Found<F> {
-        Found { segments: Vec::new(), epochs: Vec::new(), control: Vec::new(), cut: None }
+        Found {
+            segments: Vec::new(),
+            epochs: Vec::new(),
+            control: Vec::new(),
+            opening: None,
+            cut: None,
+        }
     }
 }
 
@@ -232,16 +242,23 @@ impl<F: FileSystem> Found<F> {
         let mut scan = Scan::new(&*file, &path, 0, size);
         loop {
             let position = segment.size;
-            let bad = match scan.next() {
+            let reason = match scan.next() {
                 Ok(None) => break,
-                Ok(Some(batch)) => match self.add_batch(&mut segment, &scan, &batch)? {
-                    Ok(()) => continue,
-                    Err(reason) => reason,
-                },
+                Ok(Some(batch)) => {
+                    let records = scan.control_records(&batch)?;
+                    match self.add_batch(&mut segment, &batch, records) {
+                        Ok(()) => continue,
+                        Err(Misfit::Offset(reason)) => reason,
+                        Err(Misfit::Epoch(reason)) => {
+                            self.cut_epoch(segment, position, reason);
+                            return Ok(());
+                        }
+                    }
+                }
                 Err(StorageError::Corrupt { reason, .. }) => reason,
                 Err(error) => return Err(error),
             };
-            self.cut = Some(Cut { base, position, reason: bad });
+            self.cut = Some(Cut { base, position, reason });
             break;
         }
         self.segments.push(segment);
@@ -252,37 +269,26 @@ impl<F: FileSystem> Found<F> {
     fn add_batch(
         &mut self,
         segment: &mut Segment<F>,
-        scan: &Scan<'_, F::File>,
         batch: &LogBatch,
-    ) -> Result<Result<(), String>, StorageError> {
-        let (base, end, epoch) = (batch.base(), batch.end(), batch.epoch());
+        records: Vec<(Offset, ControlRecord)>,
+    ) -> Result<(), Misfit> {
+        let (base, end) = (batch.base(), batch.end());
         if base != segment.end {
-            return Ok(Err(format!("the batch begins at offset {base}, not {}", segment.end)));
+            let reason = format!("the batch begins at offset {base}, not {}", segment.end);
+            return Err(Misfit::Offset(reason));
         }
         if end.0 - segment.base.0 > i64::from(i32::MAX) {
-            return Ok(Err(format!("offset {end} is too far from the segment's first")));
+            let reason = format!("offset {end} is too far from the segment's first");
+            return Err(Misfit::Offset(reason));
         }
-        // The CRC covers neither offset nor epoch, so a single wrong bit there shows only in what
-        // surrounds it. An epoch that never was would win elections.
-        let records = scan.control_records(batch)?;
         let opens = matches!(records.first(), Some((_, ControlRecord::LeaderChange(_))));
-        match self.epochs.last() {
-            Some((last, _)) if epoch < *last => {
-                return Ok(Err(format!("the batch is of epoch {epoch}, after epoch {last}")));
-            }
-            Some((last, _)) if epoch == *last && opens => {
-                return Ok(Err(format!(
-                    "a leader begins epoch {epoch}, but the batch before is of it"
-                )));
-            }
-            Some((last, _)) if epoch > *last && !opens => {
-                return Ok(Err(format!(
-                    "epoch {epoch} follows epoch {last}, but does not begin with its leader's record"
-                )));
-            }
-            _ => {}
-        }
-        add_epoch(&mut self.epochs, epoch, base);
+        self.check_epoch(batch.epoch(), opens)?;
+        self.opening = opens.then_some(Opening {
+            segment: segment.base,
+            offset: base,
+            position: batch.position(),
+        });
+        add_epoch(&mut self.epochs, batch.epoch(), base);
         self.control.extend(records.into_iter().filter(|(_, record)| {
             matches!(record, ControlRecord::KRaftVersion(_) | ControlRecord::Voters(_))
         }));
@@ -292,7 +298,45 @@ impl<F: FileSystem> Found<F> {
             position: batch.position(),
             len: batch.bytes().len() as u64,
         });
-        Ok(Ok(()))
+        Ok(())
+    }
+
+    /// The CRC does not cover the epoch, so a wrong bit in it shows only in what surrounds it: each epoch
+    /// begins with its leader's record, and only there.
+    fn check_epoch(&self, epoch: Epoch, opens: bool) -> Result<(), Misfit> {
+        let Some((last, _)) = self.epochs.last() else { return Ok(()) };
+        let reason = match epoch.cmp(last) {
+            Ordering::Less => format!("the batch is of epoch {epoch}, after one of epoch {last}"),
+            Ordering::Equal if opens => {
+                format!("a leader begins epoch {epoch}, but the batch before is of that epoch")
+            }
+            Ordering::Greater if !opens => {
+                format!("epoch {epoch} follows epoch {last} without its leader's record")
+            }
+            _ => return Ok(()),
+        };
+        Err(Misfit::Epoch(reason))
+    }
+
+    /// Cuts the log at this batch, whose epoch does not fit. If the batch before it opens an epoch, that
+    /// one may as well be the wrong one, and a log that ends with an epoch that never was could win an
+    /// election: it goes too.
+    fn cut_epoch(&mut self, mut segment: Segment<F>, position: u64, reason: String) {
+        let Some(opening) = self.opening.take() else {
+            self.cut = Some(Cut { base: segment.base, position, reason });
+            self.segments.push(segment);
+            return;
+        };
+        if segment.base == opening.segment {
+            segment.truncate(opening.offset, opening.position);
+            self.segments.push(segment);
+        } else if let Some(before) = self.segments.last_mut() {
+            before.truncate(opening.offset, opening.position);
+        }
+        self.epochs.retain(|(_, start)| *start < opening.offset);
+        self.control.retain(|(offset, _)| *offset < opening.offset);
+        let reason = format!("this batch opens an epoch, but after it {reason}");
+        self.cut = Some(Cut { base: opening.segment, position: opening.position, reason });
     }
 }
 

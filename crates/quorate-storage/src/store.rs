@@ -69,7 +69,7 @@ impl<F: FileSystem> Store<F> {
     /// # Errors
     ///
     /// A directory that is not formatted, belongs to another node, is open elsewhere, or holds a file that
-    /// must not be guessed at. Nothing is changed then.
+    /// must not be guessed at.
     pub fn open(fs: F, options: Options) -> Result<Opened<F>, StorageError> {
         let Options { dir, node, limits } = options;
         let meta = check_formatted(&fs, &dir, node)?;
@@ -85,13 +85,10 @@ impl<F: FileSystem> Store<F> {
         let bootstrap =
             checkpoint::read(&fs, &log_dir.join(checkpoint::file_name(checkpoint::BOOTSTRAP)))?;
         let recovered = recovery::recover(&fs, &log_dir, limits)?;
-        partition_metadata::write_if_missing(&fs, &log_dir)?;
-        let mut notes = recovered.notes;
-        if let (Some(election), Some((last, start))) = (&election, recovered.epochs.last())
-            && *last > election.epoch
-        {
-            notes.push(Note::epoch_above_election(&log_dir, *last, *start, election.epoch));
+        if let Some(election) = &election {
+            check_epochs(&log_dir, election.epoch, &recovered.epochs)?;
         }
+        partition_metadata::write_if_missing(&fs, &log_dir)?;
         Ok(Opened {
             meta,
             election,
@@ -100,7 +97,7 @@ impl<F: FileSystem> Store<F> {
             epochs: recovered.epochs,
             control: recovered.control,
             bootstrap,
-            notes,
+            notes: recovered.notes,
             store: Store {
                 committer: Committer::new(fs.clone(), log_dir, recovered.log),
                 fs,
@@ -139,6 +136,27 @@ impl<F: FileSystem> Store<F> {
         drop(self.lock);
         Ok(())
     }
+}
+
+/// Each epoch is recorded in quorum-state before its first batch. Where it is not, either the file is older
+/// than the log, and a vote may be forgotten, or a batch's epoch is damaged, and could win elections.
+///
+/// Differs from Kafka: it goes on in the log's epoch.
+fn check_epochs(
+    log_dir: &Path,
+    election: Epoch,
+    epochs: &[(Epoch, Offset)],
+) -> Result<(), StorageError> {
+    let Some((last, start)) = epochs.last().filter(|(last, _)| *last > election) else {
+        return Ok(());
+    };
+    let reason = format!(
+        "{election} is below epoch {last}, which the log has from offset {start} on: this file was restored from \
+         an older time, or that batch is damaged; restore both together, or take this replica out of \
+         the quorum and let it join with an empty directory"
+    );
+    let path = log_dir.join(quorum_state::FILE_NAME);
+    Err(StorageError::unreadable(&path, "leaderEpoch", reason))
 }
 
 const LOCK_FILE: &str = ".lock";

@@ -1,0 +1,179 @@
+//! The commit thread, and readers beside it.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use quorate_core::Offset;
+use quorate_core::io::WriteId;
+
+use super::{META, data, election, formatted, log_file, open, open_mem, opening, run};
+use crate::mem_fs::Fault;
+use crate::{RealFs, StorageError, StoreEvent, StoreWrite, start};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn cold_reads_give_whole_batches_from_any_offset() {
+    let fs = formatted();
+    let mut store = open_mem(&fs).unwrap().store;
+    let mut log = vec![opening(0, 1)];
+    for n in 0..40 {
+        let base = log.last().unwrap().end.0;
+        log.push(data(base, 1, 1 + n % 3, 5 + 3 * n));
+    }
+    run(
+        &mut store,
+        1,
+        std::iter::once(election(1)).chain(log.iter().cloned().map(StoreWrite::Append)),
+    )
+    .unwrap();
+    let reader = store.reader();
+    let end = log.last().unwrap().end;
+    for from in 0..end.0 {
+        // Batches come from one segment at a time: read on until the end.
+        let mut at = Offset(from);
+        let expected: Vec<_> = log.iter().filter(|batch| batch.end > at).collect();
+        let mut found = Vec::new();
+        while at < end {
+            let some = reader.read(at, end, 300).unwrap();
+            assert!(!some.is_empty());
+            let bytes: usize = some.iter().map(bytes::Bytes::len).sum();
+            assert!(some.len() == 1 || bytes <= 300);
+            found.extend(some);
+            at = expected[found.len() - 1].end;
+        }
+        assert!(found.iter().eq(expected.iter().map(|batch| &batch.bytes)), "from {from}");
+    }
+    assert_eq!(reader.read(end, Offset(end.0 + 5), 300).unwrap(), Vec::<bytes::Bytes>::new());
+    let third = &log[2];
+    assert_eq!(
+        reader.read(third.base, Offset(third.end.0 - 1), 300).unwrap().len(),
+        0,
+        "not beyond `to`"
+    );
+}
+
+#[test]
+fn a_batch_that_rots_is_not_served() {
+    let fs = formatted();
+    let mut store = open_mem(&fs).unwrap().store;
+    run(
+        &mut store,
+        1,
+        [election(1), StoreWrite::Append(opening(0, 1)), StoreWrite::Append(data(1, 1, 1, 50))],
+    )
+    .unwrap();
+    let reader = store.reader();
+    // Below the store: the open file is another inode now, so write through the same one.
+    use crate::{File, FileSystem, OpenHow};
+    let log = fs.open(&log_file("00000000000000000000.log"), OpenHow::Write).unwrap();
+    let at = opening(0, 1).bytes.len() as u64 + 70;
+    log.write_all_at(&[std::io::IoSlice::new(b"!")], at).unwrap();
+    assert_eq!(reader.read(Offset(0), Offset(1), 300).unwrap().len(), 1);
+    let error = reader.read(Offset(1), Offset(2), 300).unwrap_err();
+    assert!(matches!(error, StorageError::Corrupt { .. }), "{error}");
+}
+
+/// Readers beside truncations and overwrites get the old log, the new one, or nothing.
+#[test]
+fn reads_beside_truncations_are_never_mixed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("meta.properties"), META).unwrap();
+    let mut store = open(&RealFs, dir.path()).unwrap().store;
+    let reader = store.reader();
+    let (stop, stopped) = mpsc::channel::<()>();
+    run(&mut store, 1, [election(1), StoreWrite::Append(opening(0, 1))]).unwrap();
+    let read = thread::spawn(move || {
+        let mut reads = 0;
+        while stopped.try_recv().is_err() {
+            let mut at = Offset(1);
+            let mut last_epoch = 0;
+            while let Some(first) = reader.read(at, Offset(i64::MAX), 2000).unwrap().first() {
+                let (batch, _) = quorate_wire::batch::Batch::parse(first).unwrap();
+                assert_eq!(batch.base_offset(), at.0);
+                // A later read may see a later epoch, but no read an older one.
+                assert!(batch.leader_epoch() >= last_epoch);
+                last_epoch = batch.leader_epoch();
+                at = Offset(batch.end_offset());
+                reads += 1;
+            }
+        }
+        reads
+    });
+    for epoch in 2..40 {
+        let batches = (2..9).map(|base| StoreWrite::Append(data(base, epoch, 1, 150)));
+        let writes =
+            [election(epoch), StoreWrite::Append(opening(1, epoch))].into_iter().chain(batches);
+        run(&mut store, 1, writes).unwrap();
+        run(&mut store, 1, [StoreWrite::Truncate { to: Offset(1) }]).unwrap();
+    }
+    stop.send(()).unwrap();
+    assert!(read.join().unwrap() > 0);
+}
+
+#[test]
+fn the_thread_reports_what_is_durable_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("meta.properties"), META).unwrap();
+    let store = open(&RealFs, dir.path()).unwrap().store;
+    let (events, reports) = mpsc::channel();
+    let (submitter, reader) = start(store, move |event| {
+        let _ = events.send(event);
+    })
+    .unwrap();
+    submitter
+        .submit(vec![(WriteId(1), election(1)), (WriteId(2), StoreWrite::Append(opening(0, 1)))]);
+    for n in 1..200 {
+        submitter.submit(vec![(
+            WriteId(2 + n),
+            StoreWrite::Append(data(i64::try_from(n).unwrap(), 1, 1, 20)),
+        )]);
+    }
+    let mut last = 0;
+    let mut count = 0;
+    while last < 201 {
+        match reports.recv_timeout(WAIT).unwrap() {
+            StoreEvent::Durable(WriteId(through)) => {
+                assert!(through > last);
+                last = through;
+                count += 1;
+            }
+            StoreEvent::Failed(error) => panic!("{error}"),
+        }
+    }
+    assert!(count < 201, "appends share syncs");
+    assert_eq!(submitter.queued_bytes(), 0);
+    assert!(!reader.read(Offset(0), Offset(200), 100).unwrap().is_empty());
+
+    // What is submitted before `close` is done by it.
+    submitter.submit(vec![(WriteId(202), StoreWrite::Append(data(200, 1, 1, 20)))]);
+    submitter.close().unwrap();
+    assert!(matches!(reports.recv().unwrap(), StoreEvent::Durable(WriteId(202))));
+    assert!(!dir.path().join(".lock").exists());
+    let opened = open(&RealFs, dir.path()).unwrap();
+    assert_eq!((opened.log_end, opened.notes.as_slice()), (Offset(201), [].as_slice()));
+}
+
+#[test]
+fn the_thread_reports_a_failure_once_and_does_nothing_more() {
+    let fs = formatted();
+    let store = open_mem(&fs).unwrap().store;
+    let (events, reports) = mpsc::channel();
+    fs.fail_at(0, Fault::Once(std::io::ErrorKind::StorageFull));
+    let (submitter, _) = start(store, move |event| {
+        let _ = events.send(event);
+    })
+    .unwrap();
+    submitter
+        .submit(vec![(WriteId(1), election(1)), (WriteId(2), StoreWrite::Append(opening(0, 1)))]);
+    let StoreEvent::Failed(error) = reports.recv_timeout(WAIT).unwrap() else {
+        panic!("not durable")
+    };
+    let operations = fs.operations();
+    submitter.submit(vec![(WriteId(3), election(2))]);
+    assert_eq!(submitter.queued_bytes(), 0);
+    assert_eq!(submitter.close().unwrap_err().to_string(), error.to_string());
+    assert!(reports.recv().is_err(), "one report, and the thread has ended");
+    assert_eq!(fs.operations(), operations);
+}
