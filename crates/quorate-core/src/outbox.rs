@@ -14,6 +14,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use crate::ids::{Instant, NodeId};
@@ -28,7 +29,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) election_write: Option<usize>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Outbox {
     last_write: WriteId,
     last_election: WriteId,
@@ -42,7 +43,7 @@ pub(crate) struct Outbox {
 }
 
 /// The state of a destination. One that has no entry is ready.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Slot {
     /// The deadline counts from the moment at which the request leaves.
     Awaiting {
@@ -63,6 +64,41 @@ pub(crate) enum RequestKind {
     BeginQuorumEpoch,
     EndQuorumEpoch,
     Fetch,
+}
+
+/// Write numbers count from the durable one, and correlation ids not at all: a destination has one request at
+/// the most, so that who is asked what names it.
+impl Hash for Outbox {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Outbox {
+            last_write,
+            last_election,
+            durable,
+            unfinished,
+            held,
+            last_correlation: _,
+            slots,
+        } = self;
+        let ahead = |write: &WriteId| write.0.saturating_sub(durable.0);
+        (ahead(last_write), ahead(last_election), unfinished.len(), held.len()).hash(state);
+        for (write, message) in held {
+            ahead(write).hash(state);
+            match message {
+                Message::Request { to, id: _, request } => (to, request).hash(state),
+                Message::Response { id, response } => (id, response).hash(state),
+            }
+        }
+        slots.len().hash(state);
+        for (to, slot) in slots {
+            to.hash(state);
+            match slot {
+                Slot::Awaiting { id: _, kind, timeout: _, deadline } => {
+                    (Some(kind), deadline.is_some()).hash(state)
+                }
+                Slot::BackingOff { until: _ } => None::<RequestKind>.hash(state),
+            }
+        }
+    }
 }
 
 impl Outbox {
@@ -173,6 +209,13 @@ impl Outbox {
         })?;
         self.slots.remove(&to);
         Some((to, kind))
+    }
+
+    /// Whether the answer to this request still counts.
+    pub(crate) fn awaits(&self, id: CorrelationId) -> bool {
+        self.slots
+            .values()
+            .any(|slot| matches!(slot, Slot::Awaiting { id: awaited, .. } if *awaited == id))
     }
 
     pub(crate) fn back_off(&mut self, to: NodeId, until: Instant) {

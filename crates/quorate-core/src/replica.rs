@@ -3,12 +3,14 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use crate::chance::Chance;
 use crate::config::{Config, Recovered};
 use crate::ids::{Epoch, Instant, NodeId, Offset, ReplicaKey};
 use crate::io::{
-    ElectionState, Event, Input, IntegrityFault, Output, StorageTrouble, Timeout, Write,
+    CorrelationId, ElectionState, Event, Input, IntegrityFault, Output, StorageTrouble, Timeout,
+    Write,
 };
 use crate::log::Log;
 use crate::message::{ElectionRound, ErrorCode, Request, Response, Unreachable};
@@ -17,7 +19,10 @@ use crate::role::{Role, Unattached};
 use crate::voters::{BOOTSTRAP_OFFSET, VoterHistory, VoterSet};
 
 /// One replica of the quorum.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+///
+/// Its hash is the state of the protocol, for an explorer: it leaves out instants, chance, the numbers of writes
+/// and requests as such, and what is only told to people. Replicas that are equal but for these act alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
     pub(crate) config: Config,
     pub(crate) epoch: Epoch,
@@ -84,6 +89,34 @@ impl fmt::Display for StartError {
 }
 
 impl core::error::Error for StartError {}
+
+impl Hash for Replica {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Replica {
+            config,
+            epoch,
+            voted,
+            role,
+            log,
+            voters,
+            high_watermark,
+            committed,
+            outbox,
+            chance,
+            integrity_fault,
+            last_round: _,
+            unreachable: _,
+            leaderless_since: _,
+            persisted,
+            announced_leader,
+            storage_failed,
+            shutdown,
+        } = self;
+        (config, epoch, voted, role, log, voters).hash(state);
+        (high_watermark, committed, outbox, chance, integrity_fault).hash(state);
+        (persisted, announced_leader, storage_failed, shutdown).hash(state);
+    }
+}
 
 impl Replica {
     /// A replica on what storage found, started: its first writes and messages are in `output`.
@@ -163,6 +196,11 @@ impl Replica {
     /// All below is on stable media.
     pub fn durable_end(&self) -> Offset {
         self.log.durable_end()
+    }
+
+    /// Whether the answer to this request still counts: that to a request of an earlier role does not.
+    pub fn awaits(&self, id: CorrelationId) -> bool {
+        self.outbox.awaits(id)
     }
 
     /// The voter set that counts now.
