@@ -142,14 +142,15 @@ impl Peer {
                     return Some(outgoing);
                 }
                 Some(link) => tokio::select! {
+                    // The end first: a request is better off with a new connection.
                     biased;
+                    ended = timeout(self.config.idle, link.connection.ended()) => {
+                        ended.map_err(|_| link.endpoint.clone()).map(|f| (link.endpoint.clone(), f))
+                    }
                     outgoing = newest => {
                         let outgoing = outgoing?;
                         self.begun = outgoing.number;
                         return Some(outgoing);
-                    }
-                    ended = timeout(self.config.idle, link.connection.ended()) => {
-                        ended.map_err(|_| link.endpoint.clone()).map(|f| (link.endpoint.clone(), f))
                     }
                 },
             };

@@ -140,13 +140,6 @@ impl Peers {
         slot.newest.send_replace(Some(outgoing));
     }
 
-    /// Forgets a destination and closes its connection, without an event for what it was sent.
-    pub fn forget(&mut self, to: NodeId) {
-        if let Some(slot) = self.slots.remove(&to) {
-            slot.task.abort();
-        }
-    }
-
     fn forget_oldest(&mut self) {
         let oldest = self.slots.iter().min_by_key(|(_, slot)| slot.last_used).map(|(id, _)| *id);
         if let Some(oldest) = oldest {

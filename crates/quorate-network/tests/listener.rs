@@ -28,13 +28,17 @@ struct Served {
 }
 
 async fn listen(limits: Limits) -> Served {
+    listen_with(limits, Duration::from_secs(60)).await
+}
+
+async fn listen_with(limits: Limits, idle: Duration) -> Served {
     let (context, receiver) = watch::channel(context());
     let (sender, inbox) = mpsc::channel(4);
     let config = ListenerConfig {
         name: ListenerName::new("CONTROLLER"),
         host: "127.0.0.1".to_owned(),
         port: 0,
-        idle: Duration::from_secs(60),
+        idle,
         patience: PATIENCE,
         request_max_bytes: REQUEST_MAX,
     };
@@ -318,6 +322,44 @@ async fn a_peer_that_leaves_is_noticed_while_its_request_waits() {
         assert!(start.elapsed() < LONG, "nobody noticed");
         sleep(Duration::from_millis(2)).await;
     }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_quietly() {
+    let (log, _guard) = Log::start();
+    let idle = Duration::from_millis(100);
+    let (address, _, _driver) = listen_with(wide(), idle).await.answer_votes();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    for epoch in 1..5 {
+        assert!(ask_vote(&mut stream, epoch).await.is_some());
+        sleep(idle / 4).await;
+    }
+    let start = Instant::now();
+    assert!(is_closed_soon(&mut stream).await);
+    assert!(start.elapsed() < PATIENCE, "closed by another bound");
+    assert_eq!(log.lines("WARN"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_driver_that_does_not_keep_up_holds_the_connections_back() {
+    let mut served = listen(wide()).await;
+    let mut streams = Vec::new();
+    for epoch in 1..=20 {
+        let mut stream = served.connect().await;
+        send(&mut stream, &frame(&vote(epoch, true), 2, epoch)).await;
+        streams.push(stream);
+    }
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(served.inbox.len(), served.inbox.max_capacity());
+    let mut epochs = Vec::new();
+    for _ in 0..20 {
+        let incoming = timeout(LONG, served.inbox.recv()).await.unwrap().unwrap();
+        let Request::Vote(vote) = incoming.request else { panic!() };
+        incoming.reply.send(vote_response(vote.epoch.0), Vec::new());
+        epochs.push(vote.epoch.0);
+    }
+    epochs.sort_unstable();
+    assert_eq!(epochs, (1..=20).collect::<Vec<_>>());
 }
 
 #[tokio::test]

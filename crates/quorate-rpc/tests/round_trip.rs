@@ -404,6 +404,7 @@ proptest! {
         ages in (of(0u64..1 << 40), of(0u64..1 << 40)),
         round in of((any::<bool>(), of(any::<bool>()), any::<i16>())),
         fault in of("[a-z ]{1,20}"),
+        reason in 0usize..6,
     ) {
         let levels = KRaftVersion::SUPPORTED;
         let voters = voters.into_iter().map(|(id, (directory, endpoints))| {
@@ -439,7 +440,7 @@ proptest! {
                 answers: BTreeMap::from([
                     (NodeId(1), VoterAnswer::None),
                     (NodeId(2), VoterAnswer::Granted),
-                    (NodeId(3), VoterAnswer::Unreachable(Unreachable::TimedOut)),
+                    (NodeId(3), VoterAnswer::Unreachable(reasons[reason])),
                     (NodeId(4), VoterAnswer::Refused {
                         error: ErrorCode(code), epoch: Epoch(8), leader: Some(NodeId(2)),
                     }),
