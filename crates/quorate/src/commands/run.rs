@@ -15,7 +15,7 @@ use quorate_network::{Limits, ListenerConfig};
 use quorate_node::{
     CommittedBatch, Directory, Leadership, Node, NodeConfig, StartError, StateMachine, StopReason,
 };
-use quorate_storage::{Options, RealFs, RollLimits};
+use quorate_storage::{Options, RollLimits};
 use quorate_wire::metadata::MetadataRecord;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -101,7 +101,7 @@ async fn serve(args: &Args, config: &Config) -> Result<StopReason, Failure> {
             segment_ms: u64::try_from(config.storage.segment_age.as_millis()).unwrap_or(u64::MAX),
         },
     };
-    let directory = Directory::open(RealFs, options)
+    let directory = Directory::open(disk(), options)
         .map_err(|error| Failure::new(error.to_string()).exit(Exit::Directory))?;
     for note in directory.notes() {
         warn!("{note}");
@@ -134,6 +134,19 @@ async fn first(signals: &mut (Signal, Signal)) -> &'static str {
         _ = signals.0.recv() => "SIGTERM",
         _ = signals.1.recv() => "SIGINT",
     }
+}
+
+/// The disk of this machine.
+#[cfg(not(feature = "power-cut"))]
+fn disk() -> quorate_storage::RealFs {
+    quorate_storage::RealFs
+}
+
+/// A disk that loses at SIGKILL what was not synced: a test build.
+#[cfg(feature = "power-cut")]
+fn disk() -> quorate_storage::power_cut::PowerCutFs {
+    warn!("this is a test build: what is not synced is lost when this process is killed");
+    quorate_storage::power_cut::PowerCutFs::from_env()
 }
 
 /// A state machine that keeps nothing but whether the log has a metadata.version.
