@@ -319,6 +319,7 @@ fn read(parsed: &Struct) -> TokenStream {
         Some(ident) => quote!(tag => #ident.read(tag, size, reader)?),
         None => quote!(_ => reader.skip(size)?),
     };
+    let sort = parsed.unknown.iter().map(|ident| quote!(#ident.sort();));
     let all = parsed.fields.iter().map(|field| &field.ident).chain(&parsed.unknown);
     quote! {
         fn read(
@@ -336,6 +337,7 @@ fn read(parsed: &Struct) -> TokenStream {
                         #other,
                     }
                 }
+                #(#sort)*
             }
             Ok(Self { #(#all),* })
         }

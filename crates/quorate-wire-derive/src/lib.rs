@@ -1,7 +1,7 @@
 //! `#[derive(Wire)]`: a plain struct becomes a Kafka message.
 //!
 //! The struct is the schema: one field a line, in wire order, with the versions that have it. The
-//! attributes are described where the derive is re-exported, at `quorate_wire::Wire`.
+//! attributes are described where the derive is re-exported, at `quorate_wire::codec::Wire`.
 
 use proc_macro::TokenStream;
 

@@ -3,7 +3,7 @@
 //! A key is `int16 version, int16 type`; the value is the message of that type, always encoded at
 //! version 0. The `version` inside the messages is plain data, and read whatever it says.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 use crate::codec::{Message, UnknownTags, Uuid, Wire};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
@@ -110,12 +110,6 @@ pub fn decode_key(key: &[u8]) -> Result<i16, DecodeError> {
 
 fn key_error(kind: DecodeErrorKind) -> DecodeError {
     DecodeError::new(kind, 0).within("key").of("ControlRecord")
-}
-
-/// Writes a key; for records whose type is none of [`ControlRecord`]'s.
-pub fn encode_key(type_code: i16, buf: &mut BytesMut) {
-    buf.put_i16(0);
-    buf.put_i16(type_code);
 }
 
 /// The first record of every epoch. Logs hold version 0 alone, whatever the voters.

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Bytes that are not the message they should be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message}{}{field} at byte {position}: {kind}", if field.is_empty() { "" } else { "." })]
+#[error("{message}{}{field} at byte {position}: {kind}", dot(field))]
 pub struct DecodeError {
     /// The message, such as `VoteRequest`.
     pub message: &'static str,
@@ -131,7 +131,7 @@ pub enum EncodeError {
         version: i16,
     },
     /// A string, array or byte field is longer than the format allows.
-    #[error("{message}.{field}: a length of {len} is too long")]
+    #[error("{message}{}{field}: a length of {len} is too long", dot(field))]
     TooLong {
         /// The message.
         message: &'static str,
@@ -141,7 +141,7 @@ pub enum EncodeError {
         len: usize,
     },
     /// An unknown tagged field bears a tag that the message knows.
-    #[error("{message}.{field}: tag {tag} is not an unknown one")]
+    #[error("{message}{}{field}: tag {tag} is not an unknown one", dot(field))]
     KnownTag {
         /// The message.
         message: &'static str,
@@ -185,6 +185,11 @@ impl EncodeError {
         *message = name;
         self
     }
+}
+
+/// What stands between a message and a path.
+fn dot(path: &str) -> &'static str {
+    if path.is_empty() { "" } else { "." }
 }
 
 /// Puts `outer` before the path, with a dot unless an index follows.

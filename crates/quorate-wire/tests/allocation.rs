@@ -33,6 +33,13 @@ fn a_claimed_length_reserves_nothing() {
 }
 
 #[test]
+fn a_count_that_the_bytes_allow_reserves_no_more_than_they_are() {
+    // As many topics as bytes follow, of which the first is broken.
+    let bytes = [&b"\0\xe9\x07"[..], &[0xff; 1000]].concat();
+    assert!(peak::<VoteRequest>(0, &bytes) < 2048);
+}
+
+#[test]
 fn memory_stays_in_proportion_when_every_element_is_there() {
     // The smallest elements, one after another: three bytes each.
     for count in [10usize, 1000, 100_000] {
@@ -53,11 +60,10 @@ fn a_frame_reserves_nothing_for_what_has_not_come() {
     assert_eq!(info.count_total, 0);
 }
 
-/// A Fetch answer of four batches, a mebibyte each.
+/// A Fetch answer of small batches and large ones.
 fn fetch_response() -> (FetchResponse, Vec<Bytes>) {
-    let value = Bytes::from(vec![7; 1 << 20]);
-    let batches: Vec<_> =
-        (0..4).map(|base| encode_data(base, 3, 1, std::slice::from_ref(&value))).collect();
+    let value = |base| Bytes::from(vec![7; if base % 2 == 0 { 10 } else { 1 << 20 }]);
+    let batches: Vec<_> = (0..4).map(|base| encode_data(base, 3, 1, &[value(base)])).collect();
     let partition = FetchPartitionData {
         records: Some(Records(batches.clone())),
         current_leader: LeaderIdAndEpoch { leader_id: 1, leader_epoch: 3, ..Default::default() },

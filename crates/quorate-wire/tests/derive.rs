@@ -144,6 +144,10 @@ fn what_is_too_long_is_not_encoded() {
     let many = Sample { inner: Inner { a: 0, list }, ..text() };
     let error = many.encoded_len(2);
     assert!(matches!(error, Err(EncodeError::TooLong { field, .. }) if field == "inner.list"));
+    assert_eq!(
+        EncodeError::TooLong { message: "Sample", field: String::new(), len: 5 }.to_string(),
+        "Sample: a length of 5 is too long"
+    );
 }
 
 #[test]
@@ -201,7 +205,14 @@ fn as_many_tags_as_kafka_takes_are_taken() {
     for tag in 0..10_000 {
         sample.unknown.push(100 + tag, Bytes::new());
     }
-    assert_eq!(decode(3, &encode(3, &sample)), Ok(sample.clone()));
+    let ascending = encode(3, &sample);
+    assert_eq!(decode(3, &ascending), Ok(sample.clone()));
+    // Those of three bytes, last first: still in good time, and in order afterwards.
+    let (head, small_tags) = ascending.split_at(encode(3, &text()).len() + 1);
+    let (small_tags, large_tags) = small_tags.split_at(2 * 28);
+    let descending: Vec<u8> = large_tags.rchunks(3).flatten().copied().collect();
+    let unordered = [head, &descending, small_tags].concat();
+    assert_eq!(decode(3, &unordered), Ok(sample.clone()));
     sample.unknown.push(99_999, Bytes::new());
     assert!(sample.encoded_len(3).is_err());
 }
@@ -223,6 +234,19 @@ fn null_is_refused_where_it_may_not_be() {
     assert_eq!(decode(0, &bytes), Err(DecodeErrorKind::Null));
     let null = Sample { text: None, ..Sample::default() };
     assert_eq!(decode(1, &encode(1, &null)), Ok(null));
+}
+
+#[test]
+fn counts_of_elements_are_checked_before_the_elements() {
+    let kind = |bytes: Vec<u8>| {
+        Bombs::decode_exact(0, bytes.into()).map_err(|error| (error.position, error.kind))
+    };
+    let missing = DecodeErrorKind::Truncated { needed: 9, left: 1 };
+    assert_eq!(kind(vec![10, 0]), Err((1, missing)));
+    // A million and one, and all of them are there.
+    let count = MAX_ARRAY_ELEMENTS + 1;
+    let many = [&b"\xc2\x84\x3d"[..], &vec![0; count]].concat();
+    assert_eq!(kind(many), Err((3, DecodeErrorKind::TooManyElements { count })));
 }
 
 #[test]

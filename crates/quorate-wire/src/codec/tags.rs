@@ -43,9 +43,16 @@ impl UnknownTags {
     pub fn read(&mut self, tag: u32, size: usize, reader: &mut Reader) -> Result<(), DecodeError> {
         reader.charge(size_of::<(u32, Bytes)>())?;
         let data = reader.take(size)?;
-        // Tags that do not ascend are moved into place one by one; their number is bounded.
-        self.push(tag, data);
+        self.0.get_or_insert_default().push((tag, data));
         Ok(())
+    }
+
+    /// Puts in order what was read in any.
+    #[doc(hidden)]
+    pub fn sort(&mut self) {
+        if let Some(tags) = &mut self.0 {
+            tags.sort_by_key(|(tag, _)| *tag);
+        }
     }
 
     #[doc(hidden)]
