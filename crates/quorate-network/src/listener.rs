@@ -186,22 +186,20 @@ impl Listener {
     /// connections wait. What needs no state is answered here, from `context`.
     ///
     /// # Errors
-    /// The address does not resolve or cannot be bound.
+    /// The address does not resolve or cannot be bound; the error names it.
     pub async fn bind(
         config: ListenerConfig,
         limits: Limits,
         context: watch::Receiver<ServerContext>,
         inbox: mpsc::Sender<Incoming>,
     ) -> io::Result<Listener> {
-        let socket = if config.host.is_empty() {
-            match TcpListener::bind(("::", config.port)).await {
-                Ok(socket) => socket,
-                // A host without IPv6.
-                Err(_) => TcpListener::bind(("0.0.0.0", config.port)).await?,
-            }
-        } else {
-            TcpListener::bind((config.host.as_str(), config.port)).await?
-        };
+        let socket = bind(&config.host, config.port).await.map_err(|error| {
+            let ListenerConfig { name, host, port, .. } = &config;
+            io::Error::new(
+                error.kind(),
+                format!("listener {name} cannot bind {host}:{port}: {error}"),
+            )
+        })?;
         let address = socket.local_addr()?;
         info!(listener = %config.name, %address, "listening");
         let task = tokio::spawn(accept(socket, Server { config, limits, context, inbox }));
@@ -217,6 +215,17 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+async fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
+    if !host.is_empty() {
+        return TcpListener::bind((host, port)).await;
+    }
+    match TcpListener::bind(("::", port)).await {
+        Ok(socket) => Ok(socket),
+        // A host without IPv6.
+        Err(_) => TcpListener::bind(("0.0.0.0", port)).await,
     }
 }
 
@@ -249,7 +258,11 @@ async fn accept(socket: TcpListener, server: Server) {
                     }
                 }
                 Err(error) => {
-                    warn!(listener = %server.config.name, %error, "cannot accept a connection");
+                    // Under no peer's name: it is this process that has too many files open.
+                    let nobody = IpAddr::from([0; 4]);
+                    if server.limits.0.complaints.admit(nobody, Instant::now()).is_some() {
+                        warn!(listener = %server.config.name, %error, "cannot accept connections");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },

@@ -409,6 +409,24 @@ async fn a_tool_gets_its_answers_or_an_error_that_names_the_node() {
 }
 
 #[tokio::test]
+async fn an_address_in_use_is_named() {
+    let served = listen(wide()).await;
+    let port = served.listener.address().port();
+    let (_context, receiver) = watch::channel(context());
+    let config = ListenerConfig {
+        name: ListenerName::new("CONTROLLER"),
+        host: "127.0.0.1".to_owned(),
+        port,
+        idle: LONG,
+        patience: LONG,
+        request_max_bytes: REQUEST_MAX,
+    };
+    let error = Listener::bind(config, wide(), receiver, mpsc::channel(1).0).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&format!("CONTROLLER cannot bind 127.0.0.1:{port}")));
+}
+
+#[tokio::test]
 async fn a_listener_that_is_dropped_closes_its_connections() {
     let served = listen(wide()).await;
     let mut stream = served.connect().await;
