@@ -49,7 +49,8 @@ fn memory_stays_in_proportion_when_every_element_is_there() {
         message.encode(12, &mut bytes).expect("few enough");
         let len = u64::try_from(bytes.len()).expect("small");
         let held = peak::<FetchRequest>(12, &bytes);
-        assert!(held < 64 * len + 1024, "{len} bytes took {held}");
+        // Sixteen times the bytes and 64 KiB; a vector that grows holds that and twice that at once.
+        assert!(held <= 3 * (16 * len + 65_536), "{len} bytes took {held}");
     }
 }
 

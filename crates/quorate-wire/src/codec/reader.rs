@@ -5,10 +5,10 @@ use bytes::Bytes;
 use super::{Ctx, MAX_ARRAY_ELEMENTS, MAX_STRING_LEN, MAX_TAGS, Wire};
 use crate::error::{DecodeError, DecodeErrorKind};
 
-/// How many bytes of elements a byte of input may become, and what is free beyond that. An honest
-/// message needs less than a third of it.
-const BUDGET_FACTOR: usize = 32;
-const BUDGET_FREE: usize = 16 * 1024;
+/// How many bytes of elements a byte of input may become, and what is free beyond that. Elements as
+/// senders really fill them become three times as large at most, empty ones up to 24 times.
+const BUDGET_FACTOR: usize = 16;
+const BUDGET_FREE: usize = 64 * 1024;
 
 /// Reads values off the front of its bytes, and never past their end.
 #[derive(Debug)]
