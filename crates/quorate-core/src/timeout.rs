@@ -36,15 +36,17 @@ impl Replica {
             return true;
         }
         let can_campaign = self.can_campaign(now);
+        let is_shutting_down = self.is_shutting_down();
         match &self.role {
             Role::Unattached(role) => {
-                if can_campaign && role.election_deadline.is_some_and(|at| at <= now) {
+                let waits = can_campaign && !is_shutting_down;
+                if waits && role.election_deadline.is_some_and(|at| at <= now) {
                     self.become_prospective(turn, "election timeout");
                     return true;
                 }
             }
             Role::Follower(role) => {
-                if can_campaign && !self.is_shutting_down() && role.fetch_deadline <= now {
+                if can_campaign && !is_shutting_down && role.fetch_deadline <= now {
                     self.become_prospective(turn, "fetch timeout");
                     return true;
                 }
@@ -55,11 +57,16 @@ impl Replica {
                     return true;
                 }
             }
+            // One that shuts down goes on asking for votes: if it wins it can end its epoch in good order.
             Role::Candidate(role) => {
-                if role.election_deadline <= now {
+                if !is_shutting_down && role.election_deadline <= now {
                     self.after_candidacy(turn, can_campaign);
                     return true;
                 }
+            }
+            Role::Leader(_) if is_shutting_down && !self.is_only_voter() => {
+                self.become_resigned(turn, "shutting down");
+                return true;
             }
             Role::Leader(role) => {
                 if self.checks_quorum() && role.check_quorum_deadline <= now {
@@ -69,7 +76,7 @@ impl Replica {
             }
             Role::Resigned(role) => {
                 if role.election_deadline <= now
-                    && !self.is_shutting_down()
+                    && !is_shutting_down
                     && let Some(epoch) = self.epoch.next()
                 {
                     self.become_unattached(turn, epoch, None, "resignation is over");
@@ -120,9 +127,6 @@ impl Replica {
             return;
         }
         self.shutdown = Shutdown::Wanted { deadline: turn.now + self.config.shutdown_timeout };
-        if matches!(self.role, Role::Leader(_)) && !self.is_only_voter() {
-            self.become_resigned(turn, "shutting down");
-        }
     }
 
     /// A shutdown is complete once nobody waits for this node: another leads, or it was never needed
@@ -135,7 +139,7 @@ impl Replica {
             || !self.takes_part()
             || !self.is_voter()
             || self.is_only_voter()
-            || matches!(self.role, Role::Follower(_));
+            || self.other_leader().is_some();
         if complete {
             self.shutdown = Shutdown::Complete;
             turn.output.events.push(Event::ShutDown);
@@ -150,6 +154,7 @@ impl Replica {
         let campaign = |at: Instant, why: Timeout| can_campaign.then_some((at, why));
         let role = match &self.role {
             _ if self.storage_failed() => None,
+            Role::Unattached(_) | Role::Candidate(_) if self.is_shutting_down() => None,
             Role::Unattached(role) => {
                 role.election_deadline.and_then(|at| campaign(at, Timeout::Election))
             }
