@@ -145,7 +145,9 @@ impl Replica {
             );
             return Handled::BackOff;
         }
-        if target < self.committed || target < self.log.start() {
+        // The leader has nothing of our epochs from its offset on: what we hold there is committed, and not there.
+        let parts_at = target.min(diverging.offset);
+        if parts_at < self.committed || target < self.log.start() {
             self.latch_integrity_fault(turn, diverging);
             return Handled::BackOff;
         }
