@@ -230,7 +230,9 @@ impl Replica {
         turn.output.events.push(Event::Role { role: self.role.name(), epoch: self.epoch, reason });
         self.note_leader(turn.now);
         // Before any answer that tells of the new epoch: it waits for this write.
-        self.persist_election(turn);
+        if !matches!(self.role, Role::Prospective(_) | Role::Resigned(_)) {
+            self.persist_election(turn);
+        }
         if let Role::Leader(leader) = left {
             self.leave_leader(turn, *leader);
         }
