@@ -1,0 +1,7 @@
+//! The language of the scripts, and the replica that they speak to.
+
+pub(crate) mod harness;
+pub(crate) mod language;
+mod peers;
+mod print;
+mod replica;
