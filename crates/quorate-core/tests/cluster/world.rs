@@ -105,7 +105,8 @@ pub(crate) struct World {
     committed_end: Offset,
     last_proposal: u64,
     not_appended: BTreeSet<ProposalId>,
-    story: VecDeque<String>,
+    /// What happened of late; kept where somebody will read it.
+    story: Option<VecDeque<String>>,
 }
 
 fn key(id: i32) -> ReplicaKey {
@@ -174,7 +175,7 @@ impl World {
             committed_end: Offset(0),
             last_proposal: 0,
             not_appended: BTreeSet::new(),
-            story: VecDeque::new(),
+            story: None,
         };
         for node in 0..world.nodes.len() {
             world.after(0, Happening::Restart { node });
@@ -182,16 +183,23 @@ impl World {
         world
     }
 
-    /// The last lines of what happened, for a failure.
-    pub(crate) fn story(&self) -> String {
-        self.story.iter().cloned().collect::<Vec<_>>().join("\n")
+    /// Remembers from now on what happens.
+    pub(crate) fn keep_story(&mut self) {
+        self.story = Some(VecDeque::new());
     }
 
-    fn tell(&mut self, line: String) {
-        if self.story.len() == 400 {
-            self.story.pop_front();
+    /// The last lines of what happened, for a failure.
+    pub(crate) fn story(&self) -> String {
+        let lines = self.story.iter().flatten().cloned();
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        let Some(story) = &mut self.story else { return };
+        if story.len() == 400 {
+            story.pop_front();
         }
-        self.story.push_back(format!("{:?} {line}", self.now));
+        story.push_back(format!("{:?} {}", self.now, line()));
     }
 
     fn after(&mut self, micros: u64, happening: Happening) {
@@ -359,7 +367,7 @@ impl World {
         state.boot += 1;
         state.deadline = None;
         state.leads = None;
-        self.tell(format!("n{node} crashes, {kept} of {lost} unsynced writes survive"));
+        self.tell(|| format!("n{node} crashes, {kept} of {lost} unsynced writes survive"));
         let down = if self.is_faulty { self.chance.below(3_000_000) } else { 10_000 };
         self.after(down, Happening::Restart { node });
     }
@@ -382,7 +390,7 @@ impl World {
         let recovered = state.durable.recovered(state.bootstrap.clone());
         let replica = Replica::start(state.config.clone(), recovered, now, &mut output).unwrap();
         state.replica = Some(replica);
-        self.tell(format!("n{node} starts"));
+        self.tell(|| format!("n{node} starts"));
         self.take(node, output);
     }
 
@@ -404,7 +412,7 @@ impl World {
     }
 
     fn step(&mut self, node: usize, input: Input) {
-        self.tell(format!("n{node} <- {input:?}"));
+        self.tell(|| format!("n{node} <- {input:?}"));
         if let Input::Response { id, .. } = &input
             && self.nodes[node].fetch_in_flight.is_some_and(|(flying, _)| flying == *id)
         {
@@ -428,7 +436,7 @@ impl World {
     fn take(&mut self, node: usize, output: Output) {
         self.nodes[node].steps += 1;
         for (id, write) in output.writes {
-            self.tell(format!("n{node} write {id:?} {write:?}"));
+            self.tell(|| format!("n{node} write {id:?} {write:?}"));
             assert!(!self.nodes[node].is_broken, "n{node}: a write to a broken disk");
             self.check_write(node, &write);
             let state = &mut self.nodes[node];
@@ -439,11 +447,11 @@ impl World {
             self.after(delay, Happening::Flush { node, boot });
         }
         for event in output.events {
-            self.tell(format!("n{node} {event:?}"));
+            self.tell(|| format!("n{node} {event:?}"));
             self.on_event(node, event);
         }
         for message in output.messages {
-            self.tell(format!("n{node} -> {message:?}"));
+            self.tell(|| format!("n{node} -> {message:?}"));
             self.check_promise(node, &message);
             self.send(node, message);
         }
