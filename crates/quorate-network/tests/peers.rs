@@ -245,7 +245,6 @@ impl Fake {
                 bytes.extend_from_slice(&[0, 0xff, 0xff]);
                 Some(bytes)
             }
-            Manner::Confuse => Some(vote(id + 1, &VoteResponse::default())),
             Manner::Refuse => {
                 Some(vote(id, &VoteResponse { error_code: 104, ..Default::default() }))
             }
@@ -256,7 +255,11 @@ impl Fake {
                 };
                 let response = vote_response(vote.epoch.0);
                 let slices = encode_response(format, &response, Vec::new(), &context(), 0).unwrap();
-                Some(slices.concat())
+                let mut bytes = slices.concat();
+                if self.manner == Manner::Confuse {
+                    bytes[7] ^= 1;
+                }
+                Some(bytes)
             }
         }
     }
