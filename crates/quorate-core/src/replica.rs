@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use core::time::Duration;
 
 use crate::chance::Chance;
 use crate::config::{Config, Recovered};
@@ -46,6 +47,9 @@ pub struct Replica {
     storage_failed: bool,
     pub(crate) shutdown: Shutdown,
 }
+
+/// What a time of the configuration is at the least.
+const SHORTEST_TIME: Duration = Duration::from_millis(1);
 
 /// How far a shutdown has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,11 +128,20 @@ impl Replica {
     /// # Errors
     /// If configuration and directory do not fit together; see [`StartError`].
     pub fn start(
-        config: Config,
+        mut config: Config,
         recovered: Recovered,
         now: Instant,
         output: &mut Output,
     ) -> Result<Replica, StartError> {
+        // Kafka's keys may be zero, and such a timer would be due for ever.
+        for time in [
+            &mut config.election_timeout,
+            &mut config.fetch_timeout,
+            &mut config.request_timeout,
+            &mut config.retry_backoff,
+        ] {
+            *time = (*time).max(SHORTEST_TIME);
+        }
         if config.static_voters.is_empty() && config.bootstrap_servers.is_empty() {
             return Err(StartError::NoPeers);
         }
