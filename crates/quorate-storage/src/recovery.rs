@@ -51,6 +51,14 @@ impl Note {
     fn odd(path: PathBuf, reason: impl ToString) -> Note {
         Note { path, position: 0, reason: reason.to_string(), bytes_lost: 0 }
     }
+
+    pub(crate) fn no_election(log_dir: &Path, last: Epoch) -> Note {
+        let reason = format!(
+            "is missing, though the log has epoch {last}: if it was removed, this replica may have \
+             forgotten a vote"
+        );
+        Note::odd(log_dir.join(crate::quorum_state::FILE_NAME), reason)
+    }
 }
 
 /// A log that was recovered.

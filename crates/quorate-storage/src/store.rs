@@ -85,8 +85,11 @@ impl<F: FileSystem> Store<F> {
         let bootstrap =
             checkpoint::read(&fs, &log_dir.join(checkpoint::file_name(checkpoint::BOOTSTRAP)))?;
         let recovered = recovery::recover(&fs, &log_dir, limits)?;
-        if let Some(election) = &election {
-            check_epochs(&log_dir, election.epoch, &recovered.epochs)?;
+        let mut notes = recovered.notes;
+        match (&election, recovered.epochs.last()) {
+            (Some(election), _) => check_epochs(&log_dir, election.epoch, &recovered.epochs)?,
+            (None, Some((last, _))) => notes.push(Note::no_election(&log_dir, *last)),
+            (None, None) => {}
         }
         partition_metadata::write_if_missing(&fs, &log_dir)?;
         Ok(Opened {
@@ -97,7 +100,7 @@ impl<F: FileSystem> Store<F> {
             epochs: recovered.epochs,
             control: recovered.control,
             bootstrap,
-            notes: recovered.notes,
+            notes,
             store: Store {
                 committer: Committer::new(fs.clone(), log_dir, recovered.log),
                 fs,

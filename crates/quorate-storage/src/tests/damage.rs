@@ -117,6 +117,54 @@ fn a_log_cut_at_any_byte_keeps_every_whole_batch_before_it() {
     }
 }
 
+/// What a broken file system could make of a log: any piece of one segment put anywhere in another.
+#[test]
+fn pieces_in_the_wrong_place_are_found() {
+    use proptest::prelude::*;
+    let fs = small_log();
+    let good = batches(&fs, Path::new(DIR));
+    let names = segments(&fs);
+    let content = |n: usize| fs.content(&log_file(&names[n])).unwrap();
+    let contents = [content(0), content(1), content(2)];
+    let place = (0usize..3, any::<prop::sample::Index>(), 0usize..200);
+    proptest!(|((from, start, len) in place.clone(), (to, at, gone) in place)| {
+        let piece = &contents[from][start.index(contents[from].len())..];
+        let mut damaged = contents[to].clone();
+        let at = at.index(damaged.len());
+        let end = (at + gone).min(damaged.len());
+        damaged.splice(at..end, piece[..len.min(piece.len())].iter().copied());
+        let fs = fs.kill();
+        fs.install(&log_file(&names[to]), &damaged);
+        open_mem(&fs).unwrap();
+        let left = batches(&fs, Path::new(DIR));
+        prop_assert!(good.starts_with(&left));
+    });
+}
+
+/// Files of any content are refused or repaired; nothing panics, and what opens can be written.
+#[test]
+fn files_of_any_content_do_no_harm() {
+    use proptest::prelude::*;
+    let fs = small_log();
+    let names = [
+        "00000000000000000000.log",
+        "00000000000000000000-0000000000.checkpoint",
+        "quorum-state",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+        "00000000000000000000.index",
+    ];
+    proptest!(|(name in prop::sample::select(names.to_vec()), content in prop::collection::vec(any::<u8>(), 0..300))| {
+        let fs = fs.kill();
+        fs.install(&log_file(name), &content);
+        if let Ok(mut opened) = open_mem(&fs) {
+            let end = opened.log_end.0;
+            let writes = [election(9), StoreWrite::Append(opening(end, 9))];
+            run(&mut opened.store, 1, writes).unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_missing_segment_ends_the_log() {
     let fs = small_log();

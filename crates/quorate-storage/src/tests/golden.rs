@@ -105,7 +105,7 @@ fn voters_json(record: &VotersRecord) -> Value {
 fn check_opened(opened: &Opened<RealFs>, expected: &Value, what: &str) {
     assert_eq!(opened.log_start.0, number(&expected["logStartOffset"]), "{what}");
     assert_eq!(opened.log_end.0, number(&expected["logEndOffset"]), "{what}");
-    let election = opened.election.as_ref().map(|state| printed(state));
+    let election = opened.election.as_ref().map(printed);
     assert_eq!(election.as_deref(), expected["electionState"].as_str(), "{what}");
     let epochs: Vec<String> =
         opened.epochs.iter().map(|(epoch, start)| format!("{epoch} {start}")).collect();
@@ -126,14 +126,14 @@ fn check_opened(opened: &Opened<RealFs>, expected: &Value, what: &str) {
             ControlRecord::KRaftVersion(record) => Some(record.kraft_version),
             _ => None,
         })
-        .last();
+        .next_back();
     assert_eq!(i64::from(version.unwrap_or(0)), number(&expected["kraftVersion"]), "{what}");
     let voters = records()
         .filter_map(|(offset, record)| match record {
             ControlRecord::Voters(record) => Some((offset, record)),
             _ => None,
         })
-        .last();
+        .next_back();
     assert_eq!(voters.map(|(offset, _)| offset), expected["votersOffset"].as_i64(), "{what}");
     let voters = voters.map_or(json!([]), |(_, record)| voters_json(record));
     let by_id = |value: &Value| {

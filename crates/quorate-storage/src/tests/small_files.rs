@@ -84,7 +84,7 @@ fn a_file_that_does_not_read_is_refused_by_field_and_never_replaced() {
         (vec![0; 105], "line 1".to_owned()),
         (format!("\u{feff}{V1}").into_bytes(), "line 1".to_owned()),
         (V1.replace(',', ",\n").into_bytes(), "line 1".to_owned()),
-        (V1[..40].as_bytes().to_vec(), "line 1".to_owned()),
+        (V1.as_bytes()[..40].to_vec(), "line 1".to_owned()),
         (b"[1]".to_vec(), "line 1".to_owned()),
         (b"\xff{}".to_vec(), "byte 0".to_owned()),
     ]);
@@ -117,4 +117,19 @@ fn the_versions_follow_kraft_version_both_ways() {
     run(&mut opened.store, 4, [election(8)]).unwrap();
     drop(opened);
     assert_eq!(open_mem(&fs).unwrap().election.unwrap().epoch, Epoch(8));
+}
+
+#[test]
+fn a_missing_file_beside_a_log_is_noted() {
+    let fs = formatted();
+    let mut store = open_mem(&fs).unwrap().store;
+    run(&mut store, 1, [election(1), crate::StoreWrite::Append(super::opening(0, 1))]).unwrap();
+    drop(store);
+    crate::FileSystem::remove(&fs, &log_file("quorum-state")).unwrap();
+    let opened = open_mem(&fs).unwrap();
+    let [note] = opened.notes.as_slice() else { panic!("{:?}", opened.notes) };
+    assert!(
+        note.path.ends_with("quorum-state") && note.to_string().contains("forgotten a vote"),
+        "{note}"
+    );
 }
