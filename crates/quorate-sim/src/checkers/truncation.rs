@@ -1,0 +1,30 @@
+//! Nothing is cut that this replica knows to be committed, nor anything that is.
+
+use quorate_storage::StoreWrite;
+
+use super::{Checker, ensure};
+use crate::facts::{Facts, Seen};
+
+pub(crate) struct Truncation;
+
+impl Checker for Truncation {
+    fn name(&self) -> &'static str {
+        "truncation"
+    }
+
+    fn check(&mut self, facts: &Facts, seen: &Seen<'_>) -> Result<(), String> {
+        let Seen::Submitted { node, write: StoreWrite::Truncate { to }, .. } = seen else {
+            return Ok(());
+        };
+        let before = &facts.nodes[*node];
+        ensure(*to >= before.high_watermark, || {
+            format!("n{} cuts to {to}, below {}", before.id, before.high_watermark)
+        })?;
+        let first = before.view.count_below(*to);
+        let cuts_committed = match (facts.committed.get(first), before.view.log.get(first)) {
+            (Some((committed, _)), Some(mine)) => committed.chain == mine.chain,
+            _ => false,
+        };
+        ensure(!cuts_committed, || format!("n{} cuts to {to} what is committed", before.id))
+    }
+}
