@@ -116,7 +116,8 @@ impl Hash for Replica {
             storage_failed,
             shutdown,
         } = self;
-        (config, epoch, voted, role, log, voters).hash(state);
+        // The configuration never changes: it is enough to say whose it is.
+        (config.node, epoch, voted, role, log, voters).hash(state);
         (high_watermark, committed, outbox, chance, integrity_fault).hash(state);
         (persisted, announced_leader, storage_failed, shutdown).hash(state);
     }
