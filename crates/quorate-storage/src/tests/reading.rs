@@ -1,6 +1,8 @@
 //! The commit thread, and readers beside it.
 
-use std::sync::mpsc;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -9,18 +11,30 @@ use quorate_core::io::WriteId;
 
 use super::{META, data, election, formatted, log_file, open, open_mem, opening, run};
 use crate::mem_fs::Fault;
-use crate::{RealFs, StorageError, StoreEvent, StoreWrite, start};
+use crate::{
+    File, FileSystem, OpenHow, Options, RealFs, RollLimits, StorageError, Store, StoreEvent,
+    StoreWrite, start,
+};
 
 const WAIT: Duration = Duration::from_secs(20);
 
 #[test]
 fn cold_reads_give_whole_batches_from_any_offset() {
+    // Many small segments; and few, with entries in their indexes.
+    for segment_bytes in [600, 12_000, 1 << 30] {
+        cold_reads(segment_bytes);
+    }
+}
+
+fn cold_reads(segment_bytes: u64) {
     let fs = formatted();
-    let mut store = open_mem(&fs).unwrap().store;
+    let limits = RollLimits { segment_bytes, ..RollLimits::default() };
+    let options = Options { dir: super::DIR.into(), node: super::NODE, limits };
+    let mut store = Store::open(fs, options).unwrap().store;
     let mut log = vec![opening(0, 1)];
-    for n in 0..40 {
+    for n in 0..120 {
         let base = log.last().unwrap().end.0;
-        log.push(data(base, 1, 1 + n % 3, 5 + 3 * n));
+        log.push(data(base, 1, 1 + n % 3, 5 + 3 * (n % 40)));
     }
     run(
         &mut store,
@@ -52,6 +66,14 @@ fn cold_reads_give_whole_batches_from_any_offset() {
         0,
         "not beyond `to`"
     );
+
+    // Any boundary of batches can be found to cut at, from the end down to the start.
+    for batch in log.iter().rev() {
+        run(&mut store, 1, [StoreWrite::Truncate { to: batch.base }]).unwrap();
+        assert_eq!(reader.read(batch.base, end, 300).unwrap().len(), 0);
+    }
+    run(&mut store, 1, [election(2), StoreWrite::Append(opening(0, 2))]).unwrap();
+    assert_eq!(reader.read(Offset(0), end, 300).unwrap(), [opening(0, 2).bytes]);
 }
 
 #[test]
@@ -66,7 +88,6 @@ fn a_batch_that_rots_is_not_served() {
     .unwrap();
     let reader = store.reader();
     // Below the store: the open file is another inode now, so write through the same one.
-    use crate::{File, FileSystem, OpenHow};
     let log = fs.open(&log_file("00000000000000000000.log"), OpenHow::Write).unwrap();
     let at = opening(0, 1).bytes.len() as u64 + 70;
     log.write_all_at(&[std::io::IoSlice::new(b"!")], at).unwrap();
@@ -176,4 +197,101 @@ fn the_thread_reports_a_failure_once_and_does_nothing_more() {
     assert_eq!(submitter.close().unwrap_err().to_string(), error.to_string());
     assert!(reports.recv().is_err(), "one report, and the thread has ended");
     assert_eq!(fs.operations(), operations);
+}
+
+/// A disk on which something happens at the next read.
+#[derive(Clone, Debug)]
+struct Interrupted {
+    disk: crate::mem_fs::MemFs,
+    at_next_read: Arc<Mutex<Option<Interruption>>>,
+}
+
+type Interruption = mpsc::Sender<mpsc::Sender<()>>;
+
+#[derive(Debug)]
+struct InterruptedFile(crate::mem_fs::MemFile, Interrupted);
+
+impl FileSystem for Interrupted {
+    type File = InterruptedFile;
+    type Lock = crate::mem_fs::MemLock;
+
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<InterruptedFile> {
+        Ok(InterruptedFile(self.disk.open(path, how)?, self.clone()))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Self::Lock>> {
+        self.disk.lock(path)
+    }
+}
+
+impl File for InterruptedFile {
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+        let interruption = self.1.at_next_read.lock().unwrap().take();
+        if let Some(interruption) = interruption {
+            let (done, wait) = mpsc::channel();
+            interruption.send(done).unwrap();
+            wait.recv_timeout(WAIT).unwrap();
+        }
+        self.0.read_at(buffer, position)
+    }
+
+    fn write_all_at(&self, slices: &[io::IoSlice<'_>], position: u64) -> io::Result<()> {
+        self.0.write_all_at(slices, position)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn set_read_only(&self) -> io::Result<()> {
+        self.0.set_read_only()
+    }
+}
+
+#[test]
+fn a_read_that_a_truncation_overtakes_gives_nothing() {
+    let fs = Interrupted { disk: formatted(), at_next_read: Arc::default() };
+    let mut store = open(&fs, Path::new(super::DIR)).unwrap().store;
+    let append = StoreWrite::Append;
+    run(&mut store, 1, [election(1), append(opening(0, 1)), append(data(1, 1, 1, 50))]).unwrap();
+    let reader = store.reader();
+    let (interruption, interrupted) = mpsc::channel();
+    *fs.at_next_read.lock().unwrap() = Some(interruption);
+    let read = thread::spawn(move || reader.read(Offset(1), Offset(2), 300).unwrap());
+
+    // The reader knows its place and is about to read: another batch takes that place.
+    let go_on: mpsc::Sender<()> = interrupted.recv_timeout(WAIT).unwrap();
+    let overwrite = [StoreWrite::Truncate { to: Offset(1) }, election(2), append(opening(1, 2))];
+    run(&mut store, 4, overwrite).unwrap();
+    go_on.send(()).unwrap();
+    assert_eq!(read.join().unwrap().len(), 0);
+    assert_eq!(store.reader().read(Offset(1), Offset(2), 300).unwrap(), [opening(1, 2).bytes]);
 }
