@@ -432,6 +432,24 @@ fn arguments_are_checked() {
 }
 
 #[test]
+fn a_misspelt_key_is_named_beside_kafkas_output() {
+    let golden = Golden::open("initial-3");
+    let config = golden.configure().display().to_string();
+    let properties = fs::read_to_string(&config).expect("readable");
+    fs::write(&config, format!("{properties}\ncontroller.quorum.fetch.timeout=1\n"))
+        .expect("written");
+    let output = again(&config, &[]);
+    assert_eq!(text(&output.stdout).lines().count(), 2);
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "{config}: unknown keys are ignored: controller.quorum.fetch.timeout \
+             (did you mean controller.quorum.fetch.timeout.ms?)\n"
+        )
+    );
+}
+
+#[test]
 fn random_uuid_prints_one() {
     let output = quorate(["random-uuid"]);
     let line = text(&output.stdout);

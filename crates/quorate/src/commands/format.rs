@@ -73,6 +73,10 @@ pub(crate) struct Plan<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let config = Config::load(&args.config)?;
+    for warning in &config.warnings {
+        // stdout has the lines of Kafka's tool alone.
+        let _ = writeln!(std::io::stderr(), "{warning}");
+    }
     let bootstrap = Bootstrap::new(&Wanted {
         release: args.release_version.clone(),
         features: args.feature.clone(),

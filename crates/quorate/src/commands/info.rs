@@ -40,6 +40,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     match found.problems.is_empty() {
         true => Ok(()),
+        // They are on stdout already.
         false => Err(Failure::new("")),
     }
 }
