@@ -315,7 +315,7 @@ impl Driver {
             tell(self.state.proposals.on_leadership_lost());
             match leader {
                 Some(leader) => tracing::info!(epoch = epoch.0, %leader, "following"),
-                None => tracing::info!(epoch = epoch.0, "no leader"),
+                None => tracing::info!(epoch = epoch.0, "leaderless"),
             }
         }
         let token = is_me.then(|| LeaderToken::new(epoch));
