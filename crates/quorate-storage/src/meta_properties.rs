@@ -5,10 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::alphabet::URL_SAFE;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use quorate_core::{DirectoryId, NodeId};
+use quorate_wire::Uuid;
 
 use crate::error::StorageError;
 use crate::fs::FileSystem;
@@ -58,15 +56,9 @@ pub fn write<F: FileSystem>(
 
 /// Kafka's text form of a uuid: URL-safe base64, 22 characters, or 24 with padding.
 pub fn parse_uuid(text: &str) -> Option<[u8; 16]> {
-    // Java's decoder ignores the four bits that are too many.
-    const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    const ENGINE: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
-    if text.len() != 22 && text.len() != 24 {
-        return None;
-    }
-    ENGINE.decode(text).ok()?.try_into().ok()
+    // Java takes all of the padding or none.
+    let whole = !text.ends_with('=') || text.len() == 24;
+    text.parse().ok().filter(|_| whole).map(|Uuid(bytes)| bytes)
 }
 
 /// Whether Kafka keeps this id for itself: high half zero, low half below 100 as a signed number.
