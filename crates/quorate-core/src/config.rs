@@ -25,6 +25,9 @@ pub struct Config {
     pub static_voters: VoterSet,
     /// `controller.quorum.bootstrap.servers`; where it is empty the static voters stand in.
     pub bootstrap_servers: Vec<Endpoint>,
+    /// Whether this replica stands for election. One that does not follows and votes, and never leads, not even as the
+    /// only voter.
+    pub campaigns: bool,
     /// `controller.quorum.election.timeout.ms`; each election draws from it up to twice as much.
     pub election_timeout: Duration,
     /// `controller.quorum.election.backoff.max.ms`: for whom the resigned leader did not prefer.
@@ -63,6 +66,7 @@ impl Config {
             default_listener,
             static_voters: VoterSet::default(),
             bootstrap_servers: Vec::new(),
+            campaigns: true,
             election_timeout: Duration::from_millis(1000),
             election_backoff_max: Duration::from_millis(1000),
             fetch_timeout: Duration::from_millis(2000),

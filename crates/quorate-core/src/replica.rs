@@ -380,7 +380,8 @@ impl Replica {
 
     /// Whether a voter may campaign now: not with a disk on which a write has been stuck.
     pub(crate) fn can_campaign(&self, now: Instant) -> bool {
-        self.takes_part()
+        self.config.campaigns
+            && self.takes_part()
             && self.is_voter()
             && self.epoch.next().is_some()
             && self.stuck_deadline().is_none_or(|at| at > now)

@@ -30,10 +30,12 @@ impl Replica {
                 Role::Resigned(self.resigned(now, Vec::new()))
             }
             // Differs from Kafka: with a leader known, the lost election is over.
-            None if own_vote && self.is_voter() => Role::Candidate(Candidate {
-                tally: Tally::new(me.id, self.voters.voters()),
-                election_deadline: self.fresh_election_deadline(now),
-            }),
+            None if own_vote && self.is_voter() && self.config.campaigns => {
+                Role::Candidate(Candidate {
+                    tally: Tally::new(me.id, self.voters.voters()),
+                    election_deadline: self.fresh_election_deadline(now),
+                })
+            }
             leader => {
                 let endpoints = leader.map(|id| self.known_endpoints(id)).unwrap_or_default();
                 match leader {

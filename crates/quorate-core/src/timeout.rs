@@ -50,6 +50,14 @@ impl Replica {
                     self.become_prospective(turn, "fetch timeout");
                     return true;
                 }
+                let is_silent = role.silent_at().is_some_and(|at| at <= now);
+                let stays = !can_campaign && self.is_voter();
+                if let Role::Follower(role) = &mut self.role
+                    && is_silent
+                    && stays
+                {
+                    role.on_silent();
+                }
             }
             Role::Prospective(role) => {
                 if role.election_deadline <= now {
@@ -159,7 +167,11 @@ impl Replica {
                 role.election_deadline.and_then(|at| campaign(at, Timeout::Election))
             }
             Role::Follower(_) if self.is_shutting_down() => None,
-            Role::Follower(role) => campaign(role.fetch_deadline, Timeout::Fetch),
+            Role::Follower(role) if can_campaign => Some((role.fetch_deadline, Timeout::Fetch)),
+            Role::Follower(role) if self.is_voter() => {
+                role.silent_at().map(|at| (at, Timeout::Fetch))
+            }
+            Role::Follower(_) => None,
             Role::Prospective(role) => Some((role.election_deadline, Timeout::Election)),
             Role::Candidate(role) => Some((role.election_deadline, Timeout::Election)),
             Role::Leader(role) if self.checks_quorum() => {

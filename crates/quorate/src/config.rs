@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) static_voters: Vec<(NodeId, Endpoint)>,
     /// `controller.quorum.bootstrap.servers`.
     pub(crate) bootstrap_servers: Vec<Endpoint>,
+    /// `quorate.campaign` is not `never`: this node stands for election.
+    pub(crate) campaigns: bool,
     /// `controller.quorum.*`.
     pub(crate) quorum: QuorumSettings,
     /// `metadata.log.*`.
@@ -117,6 +119,7 @@ impl Config {
             listeners,
             static_voters,
             bootstrap_servers,
+            campaigns: campaigns(&properties)?,
             quorum,
             storage: storage_settings(&properties)?,
             network: network_settings(&properties)?,
@@ -169,6 +172,7 @@ impl Config {
         core.endpoints = self.listeners.endpoints();
         core.static_voters = self.voter_set();
         core.bootstrap_servers = self.bootstrap_servers.clone();
+        core.campaigns = self.campaigns;
         core.election_timeout = quorum.election_timeout;
         core.election_backoff_max = quorum.election_backoff_max;
         core.fetch_timeout = quorum.fetch_timeout;
@@ -211,6 +215,18 @@ fn node_id(properties: &Properties) -> Result<NodeId, Failure> {
             .next("remove broker.id"));
     }
     Ok(NodeId(node))
+}
+
+/// Quorate's own key: a voter beside controllers of another make need not lead them.
+fn campaigns(properties: &Properties) -> Result<bool, Failure> {
+    const KEY: &str = "quorate.campaign";
+    match properties.text(KEY) {
+        None | Some("always") => Ok(true),
+        Some("never") => Ok(false),
+        Some(_) => Err(properties.bad(KEY, "is neither always nor never").next(
+            "give never for a node that follows and votes, but never leads; else remove the line",
+        )),
+    }
 }
 
 fn directories(properties: &Properties) -> Result<(PathBuf, Vec<PathBuf>), Failure> {

@@ -28,13 +28,24 @@ impl Follower {
         }
     }
 
+    /// When a leader that answered before counts as silent; none once it does.
+    pub(crate) fn silent_at(&self) -> Option<Instant> {
+        self.has_fetched.then_some(self.fetch_deadline)
+    }
+
+    /// The leader did not answer for the fetch timeout, and this replica cannot campaign itself: it lets others. Without
+    /// this a quorum whose other voters are too few would never elect anybody.
+    pub(crate) fn on_silent(&mut self) {
+        self.has_fetched = false;
+    }
+
     /// The leader resigned, and lets us campaign at this time.
     pub(crate) fn on_handed_over(&mut self, campaign_at: Instant) {
         self.handed_over = true;
         self.fetch_deadline = campaign_at;
     }
 
-    /// Whether a PreVote may be granted: the leader was never fetched from, or has resigned.
+    /// Whether a PreVote may be granted: the leader was never fetched from, is silent, or has resigned.
     ///
     /// Differs from Kafka, whose followers refuse after EndQuorumEpoch too, and so lose the first round of a
     /// hand-over (KAFKA-20895).

@@ -155,6 +155,7 @@ pub(crate) fn description(words: &mut Words) -> Result<Description, String> {
             *place = number;
         }
     }
+    config.campaigns = !words.flag("campaigns-never");
     config.seed = words.value("seed")?.unwrap_or(1);
     let is_disk_instant = match words.text("disk").as_deref() {
         None | Some("instant") => true,

@@ -1,8 +1,15 @@
-//! The configuration keys of Kafka 4.4, to tell a key without effect here from a misspelt one.
+//! The configuration keys of Kafka 4.4 and our own, to tell a key without effect here from a misspelt one.
 
 /// Every key of a broker or controller, one a line, sorted; from Kafka's documentation of its
 /// configuration. Most have no effect on a Quorate controller and are accepted silently.
 const KNOWN: &str = include_str!("known_keys.txt");
+
+/// Quorate's own keys.
+const OWN: [&str; 1] = ["quorate.campaign"];
+
+fn known() -> impl Iterator<Item = &'static str> {
+    KNOWN.lines().chain(OWN)
+}
 
 /// Keys that continue in a name of the operator's choice.
 const OPEN_PREFIXES: [&str; 4] = [
@@ -13,15 +20,13 @@ const OPEN_PREFIXES: [&str; 4] = [
 ];
 
 pub(crate) fn is_known(key: &str) -> bool {
-    KNOWN.lines().any(|known| known == key)
-        || OPEN_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+    known().any(|known| known == key) || OPEN_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// The known key that was probably meant.
 pub(crate) fn nearest(key: &str) -> Option<&'static str> {
     let limit = (key.len() / 6).clamp(1, 4);
-    KNOWN
-        .lines()
+    known()
         .map(|known| (strsim::damerau_levenshtein(&key.to_lowercase(), known), known))
         .filter(|(distance, _)| *distance <= limit)
         .min()
@@ -44,6 +49,7 @@ mod tests {
             ("controller.quorum.fetch.timeout", "controller.quorum.fetch.timeout.ms"),
             ("controler.listener.names", "controller.listener.names"),
             ("node.ID", "node.id"),
+            ("quorate.campaigns", "quorate.campaign"),
             ("metadata.log.dirs", "metadata.log.dir"),
         ] {
             assert!(!is_known(wrong));

@@ -62,6 +62,9 @@ fn values_that_are_set_arrive() {
     assert_eq!(config.network.max_idle, None);
     assert_eq!(config.network.max_connections, 10);
     assert_eq!(config.node, NodeId(3), "the last of duplicate keys counts");
+    let never = with("quorate.campaign=never").expect("good");
+    assert!(never.warnings.is_empty());
+    assert!(!never.core(DirectoryId::from_bytes([7; 16]).expect("an id"), 1).campaigns);
     let internal = with("internal.metadata.log.segment.bytes=4096").expect("good");
     assert_eq!(internal.storage.segment_bytes, 4096);
 }
@@ -84,6 +87,7 @@ fn bad_values_name_key_value_and_next_step() {
         ("controller.quorum.fetch.timeout.ms=2147483648", "is out of range"),
         ("controller.quorum.fetch.max.bytes=0", "is out of range"),
         ("metadata.log.segment.bytes=100", "give a whole number from 8388608"),
+        ("quorate.campaign=no", "quorate.campaign=no is neither always nor never\n  give never"),
         ("controller.quorum.auto.join.enable=yes", "is neither true nor false"),
         ("num.io.threads=0", "num.io.threads=0 is out of range"),
         ("node.id=-1", "node.id=-1 is out of range"),
