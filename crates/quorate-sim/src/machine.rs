@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use quorate_core::config::Config;
-use quorate_core::io::{CorrelationId, Output, RequestId, WriteId};
+use quorate_core::io::{CorrelationId, Event, Message, Output, RequestId, WriteId};
 use quorate_core::message::ControlRecord;
 use quorate_core::message::{KRaftVersion, LogRange, Received, Request, Response, Unreachable};
 use quorate_core::voters::{Voter, VoterSet};
@@ -50,6 +50,9 @@ pub(crate) struct Machine<M> {
 pub(crate) struct Process<M> {
     pub(crate) replica: Replica,
     pub(crate) output: Output,
+    /// What steps asked for and is not done yet.
+    pub(crate) messages: Vec<Message>,
+    pub(crate) events: Vec<Event>,
     pub(crate) log: Log,
     pub(crate) store: Store<SimFs>,
     pub(crate) reader: LogReader<SimFs>,

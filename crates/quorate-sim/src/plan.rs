@@ -280,13 +280,16 @@ impl Timeouts {
     pub fn drawn(random: &mut Random) -> Timeouts {
         let ms = |n: u64| Duration::from_millis(n);
         let election = random.pick(&[200, 300, 500, 1000]);
+        let (fetch, request) =
+            (election * random.pick(&[1, 2, 3]), election * random.pick(&[1, 2, 3]));
         Timeouts {
             election: ms(election),
             election_backoff_max: ms(random.pick(&[100, 500, 1000])),
-            fetch: ms(election * random.pick(&[1, 2, 3])),
-            request: ms(election * random.pick(&[1, 2, 3])),
+            fetch: ms(fetch),
+            request: ms(request),
             retry_backoff: ms(random.pick(&[20, 50])),
-            fetch_max_wait: ms(random.pick(&[50, 100, 300])),
+            // A leader that holds a Fetch for longer than its follower waits is no leader.
+            fetch_max_wait: ms(random.pick(&[50, 100, 300]).min(fetch / 3).min(request / 3)),
             linger: ms(random.pick(&[0, 0, 5, 20])),
         }
     }
@@ -382,7 +385,7 @@ impl Plan {
 
     /// The end of the quiet phase: by then there must be a leader, a commit and equal logs.
     pub(crate) fn deadline(&self) -> Micros {
-        self.quiet_at + 2 * self.timeouts.recovery()
+        self.quiet_at + 2 * self.timeouts.recovery() + 20 * SECOND
     }
 
     pub(crate) fn ordered(mut self) -> Plan {

@@ -1,6 +1,8 @@
 //! One run from its plan, to its end or its first failure.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use crate::clock::Micros;
 use crate::counters::Counters;
@@ -33,21 +35,28 @@ pub fn run(plan: &Plan, seed: u64, workload: &impl Workload) -> Outcome {
     run_with(plan, seed, workload, false)
 }
 
+/// As [`run`]; also returns what happened, line by line.
+pub fn run_traced(plan: &Plan, seed: u64, workload: &impl Workload) -> (Outcome, Vec<String>) {
+    let outcome = run_with(plan, seed, workload, true);
+    let lines = outcome.lines.iter().map(Line::text).collect();
+    (outcome, lines)
+}
+
 pub(crate) fn run_with(
     plan: &Plan,
     seed: u64,
     workload: &impl Workload,
     is_traced: bool,
 ) -> Outcome {
+    keep_panics_quiet();
+    IS_RUNNING.set(true);
     let mut world = World::new(plan, seed, workload.clone(), is_traced);
     // A replica that finds a fault of its own stops with an assertion: a promise too.
     let ended = catch_unwind(AssertUnwindSafe(|| world.run()));
-    if let Err(panic) = ended {
-        let text = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        world.fail("panic", text.unwrap_or_else(|| "a panic".to_owned()));
+    IS_RUNNING.set(false);
+    if ended.is_err() {
+        let text = LAST_PANIC.with_borrow_mut(std::mem::take);
+        world.fail("assertion", text);
     }
     Outcome {
         failure: world.failure.take(),
@@ -58,4 +67,31 @@ pub(crate) fn run_with(
         events: world.events,
         lines: world.trace.lines,
     }
+}
+
+thread_local! {
+    static IS_RUNNING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A panic in a run is a finding, which is told with its seed; others are shown as ever.
+fn keep_panics_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IS_RUNNING.get() {
+                return usual(panic);
+            }
+            let payload = panic.payload();
+            let text = payload
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| payload.downcast_ref::<&str>().copied())
+                .unwrap_or("a panic");
+            let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
+            let text = format!("{}: {text}", place.unwrap_or_default());
+            LAST_PANIC.with_borrow_mut(|last| *last = text);
+        }));
+    });
 }

@@ -12,9 +12,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
 use bytes::Bytes;
+use quorate_core::Offset;
 use quorate_core::io::{CorrelationId, WriteId};
 use quorate_core::message::{LogRange, Response, Unreachable};
-use quorate_core::{Epoch, Offset};
 
 use crate::checkers::{self, Checker};
 use crate::clock::Micros;
@@ -297,14 +297,11 @@ impl<'a, W: Workload> World<'a, W> {
         let voters = self.machines.iter().take(self.plan.voters).enumerate();
         voters
             .filter(|(index, machine)| {
-                machine.is_lost || machine.directory != crate::machine::directory_id(*index, 0)
+                machine.is_lost
+                    || machine.is_rotten
+                    || machine.directory != crate::machine::directory_id(*index, 0)
             })
             .count()
-    }
-
-    /// The newest epoch that any node is in.
-    fn newest_epoch(&self) -> Epoch {
-        self.facts.nodes.iter().map(|node| node.role_epoch).max().unwrap_or_default()
     }
 }
 

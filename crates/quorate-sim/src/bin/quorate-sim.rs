@@ -1,22 +1,126 @@
-//! Runs seeds.
+//! The simulator's command; `cargo xtask sim` builds and runs it.
 
-use quorate_sim::{run, scenarios, workload::Ledger};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
 
-fn main() {
-    let from: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
-    let to: u64 = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(from + 1);
-    for seed in from..to {
-        let plan = scenarios::ALL[0].draw(seed);
-        let start = std::time::Instant::now();
-        let outcome = run::run(&plan, seed, &Ledger);
-        println!(
-            "{seed} {:?} {} s {} events, {} committed {:x} in {:?}",
-            outcome.failure,
-            outcome.time / 1000000,
-            outcome.events,
-            outcome.history.committed,
-            outcome.digest,
-            start.elapsed()
-        );
+use anyhow::{Context, Result};
+use clap::Parser;
+use quorate_sim::scenarios::{self, Scenario};
+use quorate_sim::workload::Ledger;
+use quorate_sim::{Failure, runner, story};
+
+/// Seeded clusters on a simulated clock, network and disk, checked after every event.
+#[derive(Parser)]
+#[command(name = "cargo xtask sim")]
+struct Options {
+    /// Which scenario; `--list` names them.
+    #[arg(long, default_value = "default")]
+    scenario: String,
+    /// How many seeds, from 0 on.
+    #[arg(long, default_value_t = 300)]
+    seeds: u64,
+    /// Runs this seed alone.
+    #[arg(long, conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// How many seeds run at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Lists the scenarios.
+    #[arg(long)]
+    list: bool,
+    /// Prints all that happens in the run of `--seed`.
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Notes in this file what is done, and goes on from there.
+    #[arg(long)]
+    resume: Option<PathBuf>,
+    /// Does not cut a failure down to a short story.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Where stories of failures go.
+    #[arg(long, default_value = "target/sim")]
+    stories: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(Ok(figures)) => {
+            println!("PASS sim: {figures}");
+            ExitCode::SUCCESS
+        }
+        Ok(Err(finding)) => {
+            println!("FAIL sim: {finding}");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            println!("FAIL sim: {error:#}");
+            ExitCode::FAILURE
+        }
     }
+}
+
+fn run(options: &Options) -> Result<Result<String, String>> {
+    if options.list {
+        for scenario in scenarios::ALL {
+            println!("{:<24} {:<6} {}", scenario.name, scenario.row.unwrap_or(""), scenario.about);
+        }
+        return Ok(Ok(format!("{} scenarios", scenarios::ALL.len())));
+    }
+    let scenario = scenarios::find(&options.scenario)
+        .with_context(|| format!("no scenario is named {}; --list names them", options.scenario))?;
+    if let Some(seed) = options.seed {
+        return one(options, scenario, seed);
+    }
+    let resume = options.resume.as_deref();
+    let (statistics, failed, spent) =
+        runner::run_many(scenario, options.seeds, options.jobs, resume, &Ledger)?;
+    print!("{}", statistics.table());
+    match failed {
+        Some((seed, failure)) => Ok(Err(report(options, scenario, seed, &failure)?)),
+        None => {
+            let rare = statistics.rare();
+            if options.scenario == scenarios::ALL[0].name && !rare.is_empty() {
+                println!("in less than 1 % of the seeds: {}", rare.join(", "));
+            }
+            Ok(Ok(format!("{}: {}", scenario.name, statistics.summary(spent))))
+        }
+    }
+}
+
+fn one(
+    options: &Options,
+    scenario: &'static Scenario,
+    seed: u64,
+) -> Result<Result<String, String>> {
+    let start = Instant::now();
+    let (statistics, failed) = runner::run_seeds(scenario, seed..seed + 1, 1, &Ledger)?;
+    let spent = start.elapsed();
+    if options.trace {
+        story::print(&scenario.draw(seed), seed, &Ledger);
+    }
+    match failed {
+        Some((seed, failure)) => Ok(Err(report(options, scenario, seed, &failure)?)),
+        None => Ok(Ok(format!("{} seed {seed}: {}", scenario.name, statistics.summary(spent)))),
+    }
+}
+
+/// Writes the story of a failure, and says how to replay it.
+fn report(
+    options: &Options,
+    scenario: &'static Scenario,
+    seed: u64,
+    failure: &Failure,
+) -> Result<String> {
+    let name = scenario.name;
+    if !options.no_shrink {
+        let folder = options.stories.join(seed.to_string());
+        let told = story::write(scenario, seed, failure, &folder, &Ledger)?;
+        println!("sim: the story, {told}, is in {}", folder.display());
+    }
+    Ok(format!(
+        "seed {seed} checker {}: {} (replay: cargo xtask sim --scenario {name} --seed {seed})",
+        failure.checker, failure.what
+    ))
 }

@@ -75,9 +75,9 @@ fn disk(random: &mut Random) -> Disk {
         slow_by: random.pick(&[50 * MS, 500 * MS, 2 * SECOND]),
         segment_bytes: random.pick(&[500, 4 << 10, 64 << 10]),
         tail_bytes: random.pick(&[0, 0, 1 << 10, 64 << 10]),
-        fetch_max_bytes: random.pick(&[100, 1 << 10, 1 << 20]),
+        fetch_max_bytes: random.pick(&[1 << 10, 16 << 10, 1 << 20]),
         max_batch_bytes: random.pick(&[4 << 10, 64 << 10]),
-        max_uncommitted_bytes: random.pick(&[8 << 10, 1 << 20, 1 << 20]),
+        max_uncommitted_bytes: random.pick(&[8 << 10, 64 << 10, 64 << 10]),
     }
 }
 

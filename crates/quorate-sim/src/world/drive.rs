@@ -71,7 +71,7 @@ impl<W: Workload> World<'_, W> {
         while let Some((at, why)) = process.output.deadline
             && at <= now
         {
-            process.replica.step(now, Input::Tick, &mut process.output);
+            self.step(node, &mut process, Input::Tick, now);
             if why != Timeout::Linger {
                 break;
             }
@@ -163,7 +163,38 @@ impl<W: Workload> World<'_, W> {
                 return self.respond(node, process, &reply, &response, records);
             }
         };
+        self.step(node, process, input, now);
+    }
+
+    fn step(&mut self, node: usize, process: &mut Process<W::Machine>, input: Input, now: Instant) {
         process.replica.step(now, input, &mut process.output);
+        self.look(node, process);
+    }
+
+    /// Shows the checkers what a step asks for; it is done when all inputs are stepped.
+    pub(super) fn look(&mut self, node: usize, process: &mut Process<W::Machine>) {
+        let wall = self.machines[node].clock.wall_ms(self.now);
+        for (id, write) in std::mem::take(&mut process.output.writes) {
+            let write = process.log.submit(id, write, wall);
+            self.trace.tell(self.now, node, || What::Write(trace::write(id.0, &write)));
+            self.observe(&Seen::Submitted { node, id, write: &write });
+            if !process.store_failed {
+                process.waiting.push((id, write));
+            }
+        }
+        for event in std::mem::take(&mut process.output.events) {
+            self.trace.tell(self.now, node, || What::Event(trace::event(&event)));
+            self.observe(&Seen::Event { node, event: &event });
+            process.events.push(event);
+        }
+        for message in std::mem::take(&mut process.output.messages) {
+            let asked = match &message {
+                Message::Request { .. } => None,
+                Message::Response { id, .. } => process.replies.get(id).map(|reply| &reply.request),
+            };
+            self.observe(&Seen::Sent { node, message: &message, asked });
+            process.messages.push(message);
+        }
     }
 
     fn flush(
@@ -173,28 +204,16 @@ impl<W: Workload> World<'_, W> {
         now: Instant,
         inputs: usize,
     ) {
-        let wall = self.machines[node].clock.wall_ms(self.now);
-        let wrote = !process.output.writes.is_empty();
-        for (id, write) in std::mem::take(&mut process.output.writes) {
-            let write = process.log.submit(id, write, wall);
-            self.trace.tell(self.now, node, || What::Write(trace::write(id.0, &write)));
-            self.observe(&Seen::Submitted { node, id, write: &write });
-            if !process.store_failed {
-                process.waiting.push((id, write));
-            }
-        }
+        self.look(node, process);
+        let wrote = !process.waiting.is_empty();
         process.context.kraft_version = process.replica.kraft_version();
         self.begin_commit(node, process);
-        let events = std::mem::take(&mut process.output.events);
-        for event in &events {
-            self.trace.tell(self.now, node, || What::Event(trace::event(event)));
-            self.observe(&Seen::Event { node, event });
-        }
-        let messages = std::mem::take(&mut process.output.messages);
+        let messages = std::mem::take(&mut process.messages);
         let sent = messages.len();
         for message in messages {
             self.send(node, process, message);
         }
+        let events = std::mem::take(&mut process.events);
         for event in events {
             self.notify(node, process, event);
         }
@@ -216,16 +235,9 @@ impl<W: Workload> World<'_, W> {
 
     fn send(&mut self, node: usize, process: &mut Process<W::Machine>, message: Message) {
         match message {
-            Message::Request { .. } => {
-                self.observe(&Seen::Sent { node, message: &message, asked: None });
-                if let Message::Request { to, id, request } = message {
-                    self.ask(node, &to, id, &request);
-                }
-            }
-            Message::Response { id, .. } => {
-                let Some(reply) = process.replies.remove(&id) else { return };
-                self.observe(&Seen::Sent { node, message: &message, asked: Some(&reply.request) });
-                if let Message::Response { response, .. } = message {
+            Message::Request { to, id, request } => self.ask(node, &to, id, &request),
+            Message::Response { id, response } => {
+                if let Some(reply) = process.replies.remove(&id) {
                     self.fill(node, process, reply, response);
                 }
             }

@@ -194,7 +194,8 @@ impl<W: Workload> World<'_, W> {
     /// Whether one more voter may be lost for good.
     fn can_lose(&self, node: usize) -> bool {
         let machine = &self.machines[node];
-        let is_first = machine.directory == directory_id(node, 0) && !machine.is_lost;
+        let is_first =
+            machine.directory == directory_id(node, 0) && !machine.is_lost && !machine.is_rotten;
         let budget = (self.plan.voters - 1) / 2;
         is_first && (node >= self.plan.voters || self.lost_voters() < budget)
     }

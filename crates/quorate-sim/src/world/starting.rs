@@ -132,6 +132,10 @@ impl<W: Workload> World<'_, W> {
         if machine.process.is_some() || machine.is_lost {
             return;
         }
+        if machine.is_rotten {
+            // What a start finds must be told by that start.
+            machine.disk.heal();
+        }
         machine.boot += 1;
         let boot = machine.boot;
         let failures = machine.disk.failures();
@@ -248,9 +252,11 @@ impl<W: Workload> World<'_, W> {
             reason: "started",
         });
         let reader = store.reader();
-        self.machines[node].process = Some(Process {
+        let mut process = Process {
             replica,
             output,
+            messages: Vec::new(),
+            events: Vec::new(),
             log: Log::new(recovered.log_end, self.plan.disk.tail_bytes),
             store,
             reader,
@@ -276,7 +282,9 @@ impl<W: Workload> World<'_, W> {
             old_token: None,
             is_stopping: false,
             down: SECOND,
-        });
+        };
+        self.look(node, &mut process);
+        self.machines[node].process = Some(process);
         self.wake(node);
     }
 

@@ -43,6 +43,10 @@ impl<W: Workload> World<'_, W> {
             self.count(Count::StuckSync);
             return self.at(until, Happening::Commit { node, boot });
         }
+        // The end of a stuck disk may have come twice.
+        if machine.process.as_ref().is_none_or(|process| !process.is_committing) {
+            return;
+        }
         let Some(mut process) = machine.process.take() else { return };
         process.is_committing = false;
         let before = process.queue.len();
