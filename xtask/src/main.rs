@@ -6,6 +6,7 @@
 mod ci;
 mod fix;
 mod kill_loop;
+mod sim;
 mod step;
 mod vectors;
 
@@ -25,6 +26,8 @@ enum Check {
     Vectors(vectors::Options),
     /// Kills voters of a real quorum under load, and checks that it keeps its promises.
     KillLoop(kill_loop::Options),
+    /// Seeded clusters on a simulated clock, network and disk, checked after every event.
+    Sim(sim::Options),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         Check::Fix => ("fix".to_owned(), fix::run()),
         Check::Vectors(options) => ("vectors".to_owned(), vectors::run(&options)),
         Check::KillLoop(options) => (options.name(), kill_loop::run(&options)),
+        // It says itself how it ended.
+        Check::Sim(options) => return sim::run(&options),
     };
     match result {
         Ok(figures) => {

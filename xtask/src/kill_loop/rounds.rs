@@ -45,6 +45,11 @@ enum Kind {
     Election,
     /// All at once.
     All,
+    /// Both followers, until the leader gives up: the outcome of what it has in flight is unknown.
+    Deposed,
+    /// Both followers and then the leader, which comes back last, with records that nobody else has, and is
+    /// perhaps killed once more while it truncates them.
+    Diverged,
 }
 
 /// A run under way.
@@ -108,7 +113,7 @@ impl Loop {
         self.pause(200, 1000)?;
         let kind = self.kind(round);
         let victims = self.victims(kind, round.is_multiple_of(3))?;
-        let leader_kills = self.figures.leader_kills;
+        let (kills, leader_kills) = (self.figures.kills, self.figures.leader_kills);
         match kind {
             Kind::One => {
                 self.kill(&victims)?;
@@ -142,14 +147,32 @@ impl Loop {
                 self.check_disks()?;
                 self.restart(victims.clone())?;
             }
+            Kind::Deposed => {
+                let (followers, _) = self.leave_leader_alone()?;
+                // Check-quorum takes one and a half fetch timeouts, 3 s.
+                self.pause(2500, 4500)?;
+                self.restart(followers)?;
+            }
+            Kind::Diverged => {
+                let (followers, leader) = self.leave_leader_alone()?;
+                self.pause(50, 300)?;
+                self.kill(&[leader])?;
+                self.restart(followers)?;
+                self.wait_for_progress()?;
+                self.restart(vec![leader])?;
+                if self.below(2) == 0 {
+                    self.pause(0, 100)?;
+                    self.kill(&[leader])?;
+                    self.restart(vec![leader])?;
+                }
+            }
         }
         let waited = self.wait_for_progress()?;
         self.figures.rounds = round;
-        let names: Vec<String> = victims.iter().map(|node| (node + 1).to_string()).collect();
         println!(
-            "kill-loop: round {round}/{of}: {kind:?}, node {}, leaders killed {}, acknowledged {}, epoch {}, \
+            "kill-loop: round {round}/{of}: {kind:?}, {} killed, the leader {} times, acknowledged {}, epoch {}, \
              progress after {} ms, {:.1} s",
-            names.join(" and "),
+            self.figures.kills - kills,
             self.figures.leader_kills - leader_kills,
             self.history.acknowledged().len() - acknowledged,
             self.history.latest_leader().map_or(0, |(epoch, _)| epoch),
@@ -178,16 +201,18 @@ impl Loop {
         Ok(self.figures)
     }
 
+    /// Rare kinds come at fixed rounds, so that ten rounds have one of each.
     fn kind(&mut self, round: u32) -> Kind {
-        // Every third round kills the leader: of those every second one goes on to the next leader.
-        if round.is_multiple_of(6) {
-            return Kind::Election;
-        }
-        match self.below(100) {
-            0..40 => Kind::One,
-            40..60 => Kind::Two,
-            60..80 => Kind::Again,
-            _ => Kind::All,
+        match round % 10 {
+            _ if round.is_multiple_of(6) => Kind::Election,
+            4 => Kind::Deposed,
+            8 => Kind::Diverged,
+            _ => match self.below(100) {
+                0..40 => Kind::One,
+                40..60 => Kind::Two,
+                60..80 => Kind::Again,
+                _ => Kind::All,
+            },
         }
     }
 
@@ -203,8 +228,18 @@ impl Loop {
             Kind::One | Kind::Again | Kind::Election => 1,
             Kind::Two => 2,
             Kind::All => NODES,
+            // Who that is turns out when it is done.
+            Kind::Deposed | Kind::Diverged => 0,
         });
         Ok(nodes)
+    }
+
+    /// Kills both followers; returns them and the leader.
+    fn leave_leader_alone(&mut self) -> Checked<(Vec<usize>, usize)> {
+        let (leader, _) = self.wait_for_leader()?;
+        let followers: Vec<usize> = (0..NODES).filter(|node| *node != leader).collect();
+        self.kill(&followers)?;
+        Ok((followers, leader))
     }
 
     /// Kills nodes at the same time, reads their last words, and looks at what is on their disks.
