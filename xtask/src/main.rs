@@ -5,6 +5,7 @@
 
 mod ci;
 mod fix;
+mod kafka;
 mod kill_loop;
 mod sim;
 mod step;

@@ -75,6 +75,8 @@ pub struct Disk {
     pub slow: u64,
     /// How long these take at most.
     pub slow_by: Micros,
+    /// How long a read takes of what memory does not have.
+    pub read: (Micros, Micros),
     /// `metadata.log.segment.bytes`.
     pub segment_bytes: u64,
     /// How many bytes of durable batches stay in memory.
@@ -329,6 +331,7 @@ impl Disk {
             sync: (200, 2 * MS),
             slow: 0,
             slow_by: 0,
+            read: (50, MS),
             segment_bytes: 8 << 10,
             tail_bytes: 4 << 10,
             fetch_max_bytes: 1 << 20,
@@ -377,7 +380,7 @@ impl Plan {
                 let size =
                     if random.percent(10) { random.within(100, 2000) } else { random.below(60) };
                 let records = if random.percent(20) { random.within(2, 6) } else { 1 };
-                self.at(at, Action::Propose { pick: random.next(), records, size });
+                self.at(at, Action::Propose { pick: random.number(), records, size });
             }
             at += 1 + random.below(2 * gap);
         }

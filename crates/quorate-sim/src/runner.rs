@@ -15,6 +15,9 @@ use crate::statistics::Statistics;
 use crate::workload::Workload;
 use crate::world::Failure;
 
+/// What runs added up to, and the seed that failed with its failure, if one did.
+pub type Ended = (Statistics, Option<(u64, Failure)>);
+
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(5);
 
@@ -30,7 +33,7 @@ pub fn run_seeds(
     seeds: std::ops::Range<u64>,
     jobs: usize,
     workload: &impl Workload,
-) -> Result<(Statistics, Option<(u64, Failure)>)> {
+) -> Result<Ended> {
     let next = AtomicU64::new(seeds.start);
     let stop = AtomicBool::new(false);
     let (results, incoming) = mpsc::channel();
@@ -88,7 +91,7 @@ pub fn run_many(
     jobs: usize,
     resume: Option<&Path>,
     workload: &impl Workload,
-) -> Result<(Statistics, Option<(u64, Failure)>, Duration)> {
+) -> Result<(Ended, Duration)> {
     let (mut done, mut statistics, mut spent) = match resume {
         Some(path) => read(scenario, path)?,
         None => (0, Statistics::default(), Duration::ZERO),
@@ -101,7 +104,7 @@ pub fn run_many(
         spent += start.elapsed();
         statistics.merge(&more);
         if failed.is_some() {
-            return Ok((statistics, failed, spent));
+            return Ok(((statistics, failed), spent));
         }
         done = end;
         if let Some(path) = resume {
@@ -113,7 +116,7 @@ pub fn run_many(
             let _ = std::io::stdout().flush();
         }
     }
-    Ok((statistics, None, spent))
+    Ok(((statistics, None), spent))
 }
 
 fn read(scenario: &Scenario, path: &Path) -> Result<(u64, Statistics, Duration)> {

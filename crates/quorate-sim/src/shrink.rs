@@ -45,6 +45,9 @@ fn size(plan: &Plan) -> (usize, u64, usize) {
     (plan.schedule.len(), plan.quiet_at, plan.nodes())
 }
 
+/// A simplification of a plan.
+type Step = Box<dyn Fn(&mut Plan)>;
+
 struct Shrinker<'a, W> {
     scenario: &'a Scenario,
     plan: Plan,
@@ -119,7 +122,7 @@ impl<W: Workload> Shrinker<'_, W> {
     }
 
     fn simplify(&mut self) {
-        let mut steps: Vec<Box<dyn Fn(&mut Plan)>> = vec![
+        let mut steps: Vec<Step> = vec![
             Box::new(|plan| {
                 plan.network = Network { latency: plan.network.latency, ..Network::good() }
             }),

@@ -81,6 +81,7 @@ struct Due {
     what: Happening,
 }
 
+#[allow(clippy::large_enum_variant)] // Few of the large ones are under way at a time.
 enum Happening {
     /// An entry of the schedule.
     Act(usize),

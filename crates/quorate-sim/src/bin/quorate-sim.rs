@@ -74,7 +74,7 @@ fn run(options: &Options) -> Result<Result<String, String>> {
         return one(options, scenario, seed);
     }
     let resume = options.resume.as_deref();
-    let (statistics, failed, spent) =
+    let ((statistics, failed), spent) =
         runner::run_many(scenario, options.seeds, options.jobs, resume, &Ledger)?;
     print!("{}", statistics.table());
     match failed {

@@ -12,7 +12,7 @@ use crate::workload::Workload;
 impl<W: Workload> World<'_, W> {
     /// Proposes to one of the nodes that believe to lead; now and then to one that did. Whether there was one.
     pub(super) fn propose(&mut self, pick: u64, records: u64, size: u64) -> Option<u64> {
-        let is_stale = pick % 16 == 0;
+        let is_stale = pick.is_multiple_of(16);
         let tokens: Vec<_> = self
             .machines
             .iter()

@@ -258,7 +258,9 @@ impl<W: Workload> World<'_, W> {
             Filled::Cold(range, response) => {
                 self.count(Count::ColdRead);
                 let boot = self.machines[node].boot;
-                let wait = self.draw(Draw::Sync, node, self.events).within(50, 5000);
+                let (from, to) =
+                    if self.quiet.is_some() { (50, 1000) } else { self.plan.disk.read };
+                let wait = self.draw(Draw::Sync, node, self.events).within(from, to);
                 self.after(wait, Happening::Cold { node, boot, range, response, reply });
             }
         }

@@ -108,15 +108,13 @@ impl<W: Workload> World<'_, W> {
                 self.count(if sends == hears { Count::Partition } else { Count::OneWay });
                 self.note(node, || format!("is cut off, sends={sends} hears={hears}"));
             }
-            Action::Crash { power, mid_write, down, .. } => {
-                if self.machines[node].process.is_some() {
-                    self.count(if power { Count::PowerCut } else { Count::Kill });
-                    self.note(node, || {
-                        format!("{}", if power { "loses its power" } else { "is killed" })
-                    });
-                    self.end_process(node, power, mid_write);
-                    self.start_in(node, down);
-                }
+            Action::Crash { power, mid_write, down, .. }
+                if self.machines[node].process.is_some() =>
+            {
+                self.count(if power { Count::PowerCut } else { Count::Kill });
+                self.note(node, || if power { "loses its power" } else { "is killed" }.to_owned());
+                self.end_process(node, power, mid_write);
+                self.start_in(node, down);
             }
             Action::Pause { lasts, .. } => {
                 let until = self.now + lasts;

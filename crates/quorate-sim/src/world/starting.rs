@@ -209,7 +209,7 @@ impl<W: Workload> World<'_, W> {
                 self.count(Count::RestartAsVoter);
             }
         }
-        let seed = self.draw(Draw::Replica, node, boot).next();
+        let seed = self.draw(Draw::Replica, node, boot).number();
         let config = machine::config(self.plan, node, id, seed);
         let context = ServerContext {
             cluster_id: CLUSTER.to_owned(),

@@ -139,7 +139,7 @@ impl<W: Workload> World<'_, W> {
 
     /// A process is gone; unsynced writes may be lost with the power.
     pub(super) fn end_process(&mut self, node: usize, power: bool, mid_write: Option<u32>) {
-        let seed = self.draw(Draw::Crash, node, self.events).next();
+        let seed = self.draw(Draw::Crash, node, self.events).number();
         let machine = &mut self.machines[node];
         let mut is_torn = false;
         if let Some(mut process) = machine.process.take() {
