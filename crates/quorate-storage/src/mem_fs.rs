@@ -293,7 +293,7 @@ impl FileSystem for MemFs {
         let dead = disk.dead.is_some();
         let dir = disk.dir(path)?;
         match failed {
-            Ok(()) => dir.durable.clone_from(&dir.current),
+            Ok(()) => dir.changes.iter().for_each(|change| change.apply(&mut dir.durable)),
             Err(_) if dead => return failed,
             Err(_) => {}
         }
@@ -370,7 +370,8 @@ impl File for MemFile {
         let dead = disk.dead.is_some();
         let inode = disk.inode(self.inode);
         match failed {
-            Ok(()) => inode.durable.clone_from(&inode.current),
+            // Not the whole content: what a failed sync has dropped stays lost, though readers see it.
+            Ok(()) => inode.changes.iter().for_each(|change| change.apply(&mut inode.durable)),
             Err(_) if dead => return failed,
             Err(_) => {}
         }
