@@ -33,6 +33,11 @@ impl Chance {
         usize::try_from(self.next() % bound).unwrap_or(0)
     }
 
+    /// A time in [0, `bound`), in microseconds.
+    pub(crate) fn up_to(&mut self, bound: Duration) -> Duration {
+        self.spread(bound).saturating_sub(bound)
+    }
+
     /// A time in [`base`, 2 `base`), in microseconds.
     pub(crate) fn spread(&mut self, base: Duration) -> Duration {
         let micros = u64::try_from(base.as_micros()).unwrap_or(u64::MAX);

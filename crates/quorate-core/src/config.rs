@@ -50,6 +50,9 @@ pub struct Config {
     pub max_uncommitted_bytes: usize,
     /// How many Fetches a leader parks; beyond it the oldest is answered early.
     pub max_parked_fetches: usize,
+    /// How far apart the voters' campaigns lie after the leader's death has shown on the socket, at the least:
+    /// some round trips and a sync. Zero turns such hints off. See `hints.rs`.
+    pub hint_delay: Duration,
     /// How long a shutdown may take before the node stops waiting for its successor.
     pub shutdown_timeout: Duration,
     /// The seed of all chance in this replica.
@@ -78,6 +81,7 @@ impl Config {
             max_batch_bytes: 8 << 20,
             max_uncommitted_bytes: 64 << 20,
             max_parked_fetches: 1024,
+            hint_delay: Duration::from_millis(10),
             shutdown_timeout: Duration::from_secs(5),
             seed: 0,
         }

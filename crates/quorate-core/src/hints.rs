@@ -1,10 +1,27 @@
 //! What the network knows early, and what is made of it: a peer refused, reset, timed out, or cannot be sent a
 //! message.
+//!
+//! A death that shows on the socket is a hint (protocol reference 10). When the connection to the leader is reset, a new one is
+//! tried at once; when that is refused, nothing listens where the leader was. Then this voter no longer vouches for the leader
+//! (it would grant a PreVote), and campaigns after `δ / 4 + rank × δ` and some jitter, rank counted among the other
+//! voters by id. A round that is not won within a few δ leads back to Follower with the old fetch deadline, and the
+//! next one waits twice as long. A live leader is safe: the voters that fetch from it refuse.
+//!
+//! Differs from Kafka, where every death takes the fetch timeout to be noticed.
 
-use crate::ids::NodeId;
+use core::time::Duration;
+
+use crate::ids::{Instant, NodeId};
 use crate::message::Unreachable;
 use crate::outbox::{RequestKind, Turn};
 use crate::replica::Replica;
+use crate::role::{Hinted, Role};
+
+/// A hinted round may take so many δ: the other voters' answers are a round trip away.
+const ROUND_DELAYS: u32 = 5;
+
+/// From then on the wait between hinted rounds stays the same.
+const MAX_DOUBLINGS: u32 = 5;
 
 impl Replica {
     /// A request has no usable answer: the peer is left alone for a while.
@@ -21,9 +38,73 @@ impl Replica {
                 self.unreachable.insert(peer, (why, turn.now));
             }
         }
-        self.outbox.back_off(peer, turn.now + self.config.retry_backoff);
+        let is_tried_again =
+            kind == RequestKind::Fetch && self.on_fetch_unreachable(turn.now, peer, why);
+        if !is_tried_again {
+            self.outbox.back_off(peer, turn.now + self.config.retry_backoff);
+        }
         if kind == RequestKind::Vote {
             self.on_vote_unreachable(turn, peer, why);
         }
+    }
+
+    /// Takes the hint, if it is about the leader. Returns whether to ask the peer again at once.
+    fn on_fetch_unreachable(&mut self, now: Instant, peer: NodeId, why: Unreachable) -> bool {
+        let takes_hints = !self.config.hint_delay.is_zero() && self.is_voter();
+        match &mut self.role {
+            Role::Follower(role) if takes_hints && role.leader == peer => match why {
+                Unreachable::Reset => return role.on_reset(),
+                Unreachable::Refused if !role.is_hinted() => {}
+                _ => return false,
+            },
+            _ => return false,
+        }
+        let campaign_at = now + self.hinted_wait(0, peer);
+        if let Role::Follower(role) = &mut self.role {
+            role.on_refused(campaign_at);
+        }
+        false
+    }
+
+    /// Whether a campaign that begins now comes from a hint.
+    pub(crate) fn hinted(&self) -> Option<Hinted> {
+        match &self.role {
+            Role::Follower(role) => role
+                .hinted_rounds()
+                .map(|rounds| Hinted { fetch_deadline: role.fetch_deadline, rounds: rounds + 1 }),
+            _ => None,
+        }
+    }
+
+    /// How long a hinted round may take.
+    pub(crate) fn hinted_round_time(&self) -> Duration {
+        self.hint_unit() * ROUND_DELAYS
+    }
+
+    /// A hinted round was not won: as before it, but for the next one.
+    pub(crate) fn return_from_hint(&mut self, now: Instant, hinted: Hinted) {
+        let Role::Follower(role) = &self.role else { return };
+        let campaign_at = now + self.hinted_wait(hinted.rounds, role.leader);
+        if let Role::Follower(role) = &mut self.role {
+            role.on_hint_in_vain(hinted.rounds, hinted.fetch_deadline, campaign_at);
+        }
+    }
+
+    /// δ: the configured one, or two of the writes that elections wait for where these take longer.
+    fn hint_unit(&self) -> Duration {
+        self.config.hint_delay.max(self.outbox.write_time() * 2)
+    }
+
+    /// How long this voter waits after a hint, so that the voters try one after another.
+    fn hinted_wait(&mut self, rounds: u32, leader: NodeId) -> Duration {
+        let unit = self.hint_unit();
+        let others = self.voters.voters().ids().filter(|id| *id != leader);
+        let rank = others.take_while(|id| *id < self.config.node).count();
+        let backoff = match rounds {
+            0 => Duration::ZERO,
+            rounds => unit * (1 << rounds.min(MAX_DOUBLINGS)),
+        };
+        let in_turn = unit * u32::try_from(rank).unwrap_or(u32::MAX);
+        backoff + unit / 4 + in_turn + self.chance.up_to(unit / 4)
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Outbox {
     held: VecDeque<(WriteId, Message)>,
     last_correlation: u64,
     slots: BTreeMap<NodeId, Slot>,
+    /// How long a write has taken of late.
+    write_time: Duration,
 }
 
 /// The state of a destination. One that has no entry is ready.
@@ -78,6 +80,7 @@ impl Hash for Outbox {
             held,
             last_correlation: _,
             slots,
+            write_time: _,
         } = self;
         let ahead = |write: &WriteId| write.0.saturating_sub(durable.0);
         (ahead(last_write), ahead(last_election), unfinished.len(), held.len()).hash(state);
@@ -179,7 +182,12 @@ impl Outbox {
     pub(crate) fn on_durable(&mut self, turn: &mut Turn<'_>, through: WriteId) {
         assert!(through <= self.last_write, "{through:?} was never asked for");
         self.durable = self.durable.max(through);
-        while self.unfinished.front().is_some_and(|(id, _)| *id <= through) {
+        while let Some((id, since)) = self.unfinished.front().copied() {
+            if id > through {
+                break;
+            }
+            // A moving average over eight writes or so.
+            self.write_time = (self.write_time * 7 + turn.now.since(since)) / 8;
             self.unfinished.pop_front();
         }
         while self.held.front().is_some_and(|(id, _)| *id <= through) {
@@ -187,6 +195,11 @@ impl Outbox {
                 self.send(turn, message);
             }
         }
+    }
+
+    /// How long a write has taken of late, from when it was asked for until it was reported.
+    pub(crate) fn write_time(&self) -> Duration {
+        self.write_time
     }
 
     /// When the oldest unfinished write was asked for.

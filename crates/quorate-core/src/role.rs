@@ -22,7 +22,7 @@ mod unattached;
 pub(crate) use candidate::Candidate;
 pub(crate) use follower::Follower;
 pub(crate) use leader::{Leader, Parked};
-pub(crate) use prospective::{Prospective, Tally};
+pub(crate) use prospective::{Hinted, Prospective, Tally};
 pub(crate) use resigned::Resigned;
 pub(crate) use unattached::Unattached;
 
@@ -135,9 +135,13 @@ impl Replica {
                 unreachable!("{} does not become prospective", self.role.name())
             }
         };
-        let election_deadline = self.fresh_election_deadline(turn.now);
+        let hinted = self.hinted();
+        let election_deadline = match hinted {
+            Some(_) => turn.now + self.hinted_round_time(),
+            None => self.fresh_election_deadline(turn.now),
+        };
         let tally = Tally::new(self.config.node, self.voters.voters());
-        let role = Prospective { leader, endpoints, tally, election_deadline };
+        let role = Prospective { leader, endpoints, tally, election_deadline, hinted };
         self.enter(turn, Role::Prospective(role), reason);
         self.begin_round(true);
         self.try_candidacy(turn);

@@ -46,8 +46,11 @@ impl Replica {
                 }
             }
             Role::Follower(role) => {
-                if can_campaign && !is_shutting_down && role.fetch_deadline <= now {
-                    self.become_prospective(turn, "fetch timeout");
+                if can_campaign && !is_shutting_down && role.campaign_at() <= now {
+                    let is_hint = role.hinted_rounds().is_some();
+                    let reason =
+                        if is_hint { "the leader refuses connections" } else { "fetch timeout" };
+                    self.become_prospective(turn, reason);
                     return true;
                 }
                 let is_silent = role.silent_at().is_some_and(|at| at <= now);
@@ -100,10 +103,14 @@ impl Replica {
         let Role::Prospective(role) = &self.role else {
             return;
         };
+        let hinted = role.hinted;
         match role.leader {
             Some(leader) if !role.endpoints.is_empty() => {
                 let endpoints = role.endpoints.clone();
                 self.become_follower(turn, self.epoch, leader, endpoints, reason);
+                if let Some(hinted) = hinted {
+                    self.return_from_hint(turn.now, hinted);
+                }
             }
             leader => self.become_unattached(turn, self.epoch, leader, reason),
         }
@@ -167,7 +174,7 @@ impl Replica {
                 role.election_deadline.and_then(|at| campaign(at, Timeout::Election))
             }
             Role::Follower(_) if self.is_shutting_down() => None,
-            Role::Follower(role) if can_campaign => Some((role.fetch_deadline, Timeout::Fetch)),
+            Role::Follower(role) if can_campaign => Some((role.campaign_at(), Timeout::Fetch)),
             Role::Follower(role) if self.is_voter() => {
                 role.silent_at().map(|at| (at, Timeout::Fetch))
             }

@@ -64,6 +64,8 @@ pub(crate) struct QuorumSettings {
     pub(crate) fetch_timeout: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) retry_backoff: Duration,
+    /// `quorate.hint.delay.ms`; 0 turns hints of a leader's death off.
+    pub(crate) hint_delay: Duration,
     pub(crate) linger: Duration,
     pub(crate) fetch_max_bytes: u32,
     pub(crate) max_batch_bytes: u32,
@@ -178,6 +180,7 @@ impl Config {
         core.fetch_timeout = quorum.fetch_timeout;
         core.request_timeout = quorum.request_timeout;
         core.retry_backoff = quorum.retry_backoff;
+        core.hint_delay = quorum.hint_delay;
         core.linger = quorum.linger;
         core.fetch_max_bytes = quorum.fetch_max_bytes;
         core.max_batch_bytes = usize::try_from(quorum.max_batch_bytes).unwrap_or(usize::MAX);
@@ -266,6 +269,7 @@ fn quorum_settings(properties: &Properties) -> Result<QuorumSettings, Failure> {
         fetch_timeout: millis(properties, "controller.quorum.fetch.timeout.ms", 2000)?,
         request_timeout: millis(properties, "controller.quorum.request.timeout.ms", 2000)?,
         retry_backoff: millis(properties, "controller.quorum.retry.backoff.ms", 20)?,
+        hint_delay: millis(properties, "quorate.hint.delay.ms", 10)?,
         // Differs from Kafka: its default is 25 ms. Here appends that wait for a sync are gathered anyway.
         linger: millis(properties, "controller.quorum.append.linger.ms", 0)?,
         fetch_max_bytes: properties.number(

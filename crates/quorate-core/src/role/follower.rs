@@ -13,11 +13,26 @@ pub(crate) struct Follower {
     has_fetched: bool,
     /// The leader said that its epoch is over, and when we may campaign.
     handed_over: bool,
+    /// The leader's connection was reset since it last answered, and a new one is tried.
+    reconnects: bool,
+    /// When to campaign because the leader's host refuses connections; before the fetch deadline.
+    hinted_at: Option<Instant>,
+    /// How many rounds of pre-votes a refusal has led to in vain.
+    hinted_rounds: u32,
 }
 
 impl Follower {
     pub(crate) fn new(leader: NodeId, endpoints: Endpoints, fetch_deadline: Instant) -> Follower {
-        Follower { leader, endpoints, fetch_deadline, has_fetched: false, handed_over: false }
+        Follower {
+            leader,
+            endpoints,
+            fetch_deadline,
+            has_fetched: false,
+            handed_over: false,
+            reconnects: false,
+            hinted_at: None,
+            hinted_rounds: 0,
+        }
     }
 
     /// The leader answered a Fetch. An answer that was on its way when it resigned changes nothing.
@@ -25,7 +40,51 @@ impl Follower {
         if !self.handed_over {
             self.has_fetched = true;
             self.fetch_deadline = fetch_deadline;
+            self.reconnects = false;
+            self.hinted_at = None;
+            self.hinted_rounds = 0;
         }
+    }
+
+    /// When to campaign, unless the leader answers before.
+    pub(crate) fn campaign_at(&self) -> Instant {
+        self.hinted_at.map_or(self.fetch_deadline, |at| at.min(self.fetch_deadline))
+    }
+
+    /// Whether to campaign because of a refused connection, and so with the right to return: the rounds of the
+    /// kind so far.
+    pub(crate) fn hinted_rounds(&self) -> Option<u32> {
+        self.hinted_at.filter(|at| *at < self.fetch_deadline).map(|_| self.hinted_rounds)
+    }
+
+    /// The connection to a leader that had answered on it was reset: whether to try a new one at once.
+    pub(crate) fn on_reset(&mut self) -> bool {
+        let first = self.has_fetched && !self.reconnects;
+        self.reconnects = true;
+        first
+    }
+
+    /// The leader's host refuses connections: the leader is dead, as far as can be seen from here.
+    pub(crate) fn on_refused(&mut self, campaign_at: Instant) {
+        self.has_fetched = false;
+        self.hinted_at = Some(campaign_at);
+    }
+
+    /// Whether a refusal was noted already.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.hinted_at.is_some()
+    }
+
+    /// Back from a hinted round that was not won, as if it had not been: only the next one comes later.
+    pub(crate) fn on_hint_in_vain(
+        &mut self,
+        rounds: u32,
+        fetch_deadline: Instant,
+        campaign_at: Instant,
+    ) {
+        self.fetch_deadline = fetch_deadline;
+        self.hinted_rounds = rounds;
+        self.hinted_at = Some(campaign_at);
     }
 
     /// When a leader that answered before counts as silent; none once it does.

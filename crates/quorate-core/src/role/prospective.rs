@@ -14,6 +14,17 @@ pub(crate) struct Prospective {
     pub(crate) endpoints: Endpoints,
     pub(crate) tally: Tally,
     pub(crate) election_deadline: Instant,
+    /// What this round came from, if it was a hint that the leader is dead.
+    pub(crate) hinted: Option<Hinted>,
+}
+
+/// Where a round of pre-votes returns to that a hint has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Hinted {
+    /// When the leader would have counted as silent.
+    pub(crate) fetch_deadline: Instant,
+    /// How many such rounds there have been, this one included.
+    pub(crate) rounds: u32,
 }
 
 impl Prospective {

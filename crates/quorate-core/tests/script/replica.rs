@@ -140,6 +140,7 @@ pub(crate) fn description(words: &mut Words) -> Result<Description, String> {
         ("fetch", &mut config.fetch_timeout),
         ("request", &mut config.request_timeout),
         ("backoff", &mut config.retry_backoff),
+        ("hint", &mut config.hint_delay),
         ("linger", &mut config.linger),
     ] {
         if let Some(text) = words.text(name) {

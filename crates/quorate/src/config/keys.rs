@@ -5,7 +5,7 @@
 const KNOWN: &str = include_str!("known_keys.txt");
 
 /// Quorate's own keys.
-const OWN: [&str; 1] = ["quorate.campaign"];
+const OWN: [&str; 2] = ["quorate.campaign", "quorate.hint.delay.ms"];
 
 fn known() -> impl Iterator<Item = &'static str> {
     KNOWN.lines().chain(OWN)
