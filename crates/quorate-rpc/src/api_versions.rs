@@ -18,6 +18,18 @@ use crate::client::decode_answer;
 /// The newest version that we speak, which a new connection begins with.
 pub const LATEST: i16 = 5;
 
+/// What replicas serve; of the other APIs we only know the messages.
+pub const SERVED: [ApiKey; 8] = [
+    ApiKey::Fetch,
+    ApiKey::ApiVersions,
+    ApiKey::Vote,
+    ApiKey::BeginQuorumEpoch,
+    ApiKey::EndQuorumEpoch,
+    ApiKey::DescribeQuorum,
+    ApiKey::FetchSnapshot,
+    ApiKey::DescribeReplica,
+];
+
 /// How our own clients call themselves. To them we list what is private to us.
 pub const SOFTWARE_NAME: &str = "quorate";
 
@@ -60,7 +72,7 @@ pub(crate) fn answer(
         ..Default::default()
     });
     ApiVersionsResponse {
-        api_keys: ApiKey::ALL
+        api_keys: SERVED
             .iter()
             .filter(|api| ours || !api.is_private())
             .map(|api| listed(*api))

@@ -115,7 +115,7 @@ pub fn decode_response(
             let response = body(api, version, frame)?;
             Response::DescribeReplica(Box::new(describe_replica::response_in(response)?))
         }
-        ApiKey::ApiVersions => return Err(Unreachable::Malformed),
+        _ => return Err(Unreachable::Malformed),
     })
 }
 

@@ -55,6 +55,12 @@ pub enum RequestError {
         /// The version.
         version: i16,
     },
+    /// An API that we do not serve, though we know its messages.
+    #[error("{} request, which is not served", api.name())]
+    NotServed {
+        /// The API.
+        api: ApiKey,
+    },
     /// The header or the body does not decode, or the API is not known.
     #[error("malformed request: {0}")]
     Malformed(#[from] DecodeError),
@@ -146,6 +152,7 @@ pub fn decode_request(mut bytes: Bytes, context: &ServerContext) -> Result<Decod
             let request = wire::ApiVersionsRequest::decode_exact(version, bytes)?;
             return format.answer(&api_versions::answer(&request, version, context.kraft_version));
         }
+        _ => return Err(RequestError::NotServed { api }),
     };
     Ok(Decoded::Request(request, format))
 }
@@ -213,7 +220,7 @@ fn refuse(format: AnswerFormat, error: ErrorCode) -> Result<Vec<Bytes>, AnswerEr
             error_message: Some(error_message(error).to_owned()),
             ..Default::default()
         }),
-        ApiKey::ApiVersions => Err(AnswerError::OtherApi(format.api)),
+        _ => Err(AnswerError::OtherApi(format.api)),
     }
 }
 

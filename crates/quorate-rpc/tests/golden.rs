@@ -35,7 +35,7 @@ fn pairs() -> Vec<Pair> {
             let key = i16::try_from(number(request, "apiKey")).unwrap();
             Some(Pair {
                 number: request["pair"].as_u64().unwrap(),
-                api: ApiKey::from_code(key)?,
+                api: api_versions::SERVED.into_iter().find(|api| api.code() == key)?,
                 version: i16::try_from(number(request, "version")).unwrap(),
                 client_id: request["clientId"].as_str().unwrap().to_owned(),
                 cluster_id: request["json"]["clusterId"].as_str().unwrap_or("any").to_owned(),

@@ -273,6 +273,20 @@ fn an_unknown_version_of_api_versions_gets_an_answer_that_anybody_can_read() {
 }
 
 #[test]
+fn what_is_served_is_what_is_listed() {
+    for api in ApiKey::ALL {
+        let [high, low] = api.code().to_be_bytes();
+        let version = api.versions().end().to_be_bytes();
+        // The body is missing, so what is served comes to be malformed.
+        let frame = [[high, low].as_slice(), &version, &[0, 0, 0, 1, 0xff, 0xff, 0]].concat();
+        let error = decode_request(frame.into(), &context());
+        let not_served =
+            matches!(error, Err(RequestError::NotServed { api: named }) if named == *api);
+        assert_eq!(!not_served, api_versions::SERVED.contains(api), "{api:?}: {error:?}");
+    }
+}
+
+#[test]
 fn unknown_apis_and_other_unknown_versions_end_the_connection() {
     let request = vote(None, &[METADATA], &[0]);
     let good = unframed(encode_request(2, 5, "client", &request).unwrap());

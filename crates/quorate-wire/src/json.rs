@@ -131,6 +131,16 @@ macro_rules! numbers {
 
 numbers!(i8, i16, u16, i32, i64);
 
+impl Json for f64 {
+    fn to_json(&self, _: Ctx) -> Value {
+        Value::from(*self)
+    }
+
+    fn from_json(_: Ctx, value: &Value) -> Result<f64, JsonError> {
+        value.as_f64().ok_or_else(|| JsonError::expected("a number", value))
+    }
+}
+
 impl Json for bool {
     fn to_json(&self, _: Ctx) -> Value {
         Value::from(*self)

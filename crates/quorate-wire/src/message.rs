@@ -1,28 +1,89 @@
-//! The Raft RPCs at every version of Kafka 4.4, one file an RPC.
+//! The RPCs of a controller's listener at every version of Kafka 4.4, one file an RPC or a few that belong
+//! together.
 //!
-//! The structs have Kafka's names and fields; what the fields mean is told by the KIP that each file
-//! names. Build one with `..Default::default()`: the defaults are the schema's.
+//! The structs have Kafka's fields, and its names unless two schemas have the same for different things;
+//! what the fields mean is told by the KIP that each file names. Build one with `..Default::default()`: the
+//! defaults are the schema's. That a message is here says nothing of who serves it.
+
+#[cfg(feature = "vectors")]
+use serde_json::Value;
 
 use crate::codec::{Message, UnknownTags, Wire};
+#[cfg(feature = "vectors")]
+use crate::vectors::{Check, Checked};
 
+mod acls;
+mod add_raft_voter;
+mod allocate_producer_ids;
+mod alter_configs;
+mod alter_partition;
 mod api_versions;
+mod assign_replicas_to_dirs;
 mod begin_quorum_epoch;
+mod broker_heartbeat;
+mod broker_registration;
+mod client_quotas;
+mod controller_registration;
+mod create_partitions;
+mod create_topics;
+mod delegation_tokens;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
 mod describe_quorum;
 mod describe_replica;
+mod describe_topic_partitions;
+mod elect_leaders;
 mod end_quorum_epoch;
+mod envelope;
 mod fetch;
 mod fetch_snapshot;
 mod header;
+mod metadata;
+mod quorum_state_data;
+mod reassignments;
+mod remove_raft_voter;
+mod sasl;
+mod scram_credentials;
+mod update_features;
+mod update_raft_voter;
 mod vote;
 
+pub use acls::*;
+pub use add_raft_voter::*;
+pub use allocate_producer_ids::*;
+pub use alter_configs::*;
+pub use alter_partition::*;
 pub use api_versions::*;
+pub use assign_replicas_to_dirs::*;
 pub use begin_quorum_epoch::*;
+pub use broker_heartbeat::*;
+pub use broker_registration::*;
+pub use client_quotas::*;
+pub use controller_registration::*;
+pub use create_partitions::*;
+pub use create_topics::*;
+pub use delegation_tokens::*;
+pub use delete_topics::*;
+pub use describe_cluster::*;
+pub use describe_configs::*;
 pub use describe_quorum::*;
 pub use describe_replica::*;
+pub use describe_topic_partitions::*;
+pub use elect_leaders::*;
 pub use end_quorum_epoch::*;
+pub use envelope::*;
 pub use fetch::*;
 pub use fetch_snapshot::*;
 pub use header::*;
+pub use metadata::*;
+pub use quorum_state_data::*;
+pub use reassignments::*;
+pub use remove_raft_voter::*;
+pub use sasl::*;
+pub use scram_credentials::*;
+pub use update_features::*;
+pub use update_raft_voter::*;
 pub use vote::*;
 
 /// A request, and what answers it.
@@ -36,7 +97,7 @@ pub trait Request: Message {
 /// Writes the list of APIs once: the enum, its numbers and the pairs of messages.
 macro_rules! apis {
     ($($(#[doc = $doc:literal])* $api:ident = $key:literal, $request:ident, $response:ident;)*) => {
-        /// An API that is built.
+        /// An API whose messages are built.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ApiKey {
             $($(#[doc = $doc])* $api = $key,)*
@@ -83,6 +144,18 @@ macro_rules! apis {
             }
         }
 
+        /// Checks a line of golden vectors against the request or response that bears this name.
+        #[cfg(feature = "vectors")]
+        pub(crate) fn check_named(name: &str, line: &Value, check: &impl Check) -> Option<Checked> {
+            match name {
+                $(
+                    $request::NAME => Some(check.check::<$request>(line)),
+                    $response::NAME => Some(check.check::<$response>(line)),
+                )*
+                _ => None,
+            }
+        }
+
         $(impl Request for $request {
             type Response = $response;
             const API: ApiKey = ApiKey::$api;
@@ -93,8 +166,54 @@ macro_rules! apis {
 apis! {
     /// Records from a leader's log.
     Fetch = 1, FetchRequest, FetchResponse;
+    /// Brokers, topics and partitions.
+    Metadata = 3, MetadataRequest, MetadataResponse;
+    /// The choice of a SASL mechanism.
+    SaslHandshake = 17, SaslHandshakeRequest, SaslHandshakeResponse;
     /// What a node speaks.
     ApiVersions = 18, ApiVersionsRequest, ApiVersionsResponse;
+    /// New topics.
+    CreateTopics = 19, CreateTopicsRequest, CreateTopicsResponse;
+    /// Topics that go.
+    DeleteTopics = 20, DeleteTopicsRequest, DeleteTopicsResponse;
+    /// The ACLs there are.
+    DescribeAcls = 29, DescribeAclsRequest, DescribeAclsResponse;
+    /// New ACLs.
+    CreateAcls = 30, CreateAclsRequest, CreateAclsResponse;
+    /// ACLs that go.
+    DeleteAcls = 31, DeleteAclsRequest, DeleteAclsResponse;
+    /// The configurations of resources.
+    DescribeConfigs = 32, DescribeConfigsRequest, DescribeConfigsResponse;
+    /// All configurations of a resource, set together.
+    AlterConfigs = 33, AlterConfigsRequest, AlterConfigsResponse;
+    /// A round of authentication.
+    SaslAuthenticate = 36, SaslAuthenticateRequest, SaslAuthenticateResponse;
+    /// More partitions.
+    CreatePartitions = 37, CreatePartitionsRequest, CreatePartitionsResponse;
+    /// A new delegation token.
+    CreateDelegationToken = 38, CreateDelegationTokenRequest, CreateDelegationTokenResponse;
+    /// A delegation token that lives longer.
+    RenewDelegationToken = 39, RenewDelegationTokenRequest, RenewDelegationTokenResponse;
+    /// A delegation token that ends.
+    ExpireDelegationToken = 40, ExpireDelegationTokenRequest, ExpireDelegationTokenResponse;
+    /// The delegation tokens there are.
+    DescribeDelegationToken = 41, DescribeDelegationTokenRequest, DescribeDelegationTokenResponse;
+    /// Elections of partition leaders.
+    ElectLeaders = 43, ElectLeadersRequest, ElectLeadersResponse;
+    /// Single configurations, set or deleted.
+    IncrementalAlterConfigs = 44, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
+    /// Replicas that move.
+    AlterPartitionReassignments = 45, AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse;
+    /// The replicas that are moving.
+    ListPartitionReassignments = 46, ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse;
+    /// The quotas there are.
+    DescribeClientQuotas = 48, DescribeClientQuotasRequest, DescribeClientQuotasResponse;
+    /// Quotas, set or deleted.
+    AlterClientQuotas = 49, AlterClientQuotasRequest, AlterClientQuotasResponse;
+    /// The SCRAM credentials there are.
+    DescribeUserScramCredentials = 50, DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
+    /// SCRAM credentials, set or deleted.
+    AlterUserScramCredentials = 51, AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
     /// Votes and pre-votes.
     Vote = 52, VoteRequest, VoteResponse;
     /// A leader announces itself.
@@ -103,8 +222,40 @@ apis! {
     EndQuorumEpoch = 54, EndQuorumEpochRequest, EndQuorumEpochResponse;
     /// The state of a quorum, from its leader.
     DescribeQuorum = 55, DescribeQuorumRequest, DescribeQuorumResponse;
+    /// The in-sync replicas of partitions, from their leaders.
+    AlterPartition = 56, AlterPartitionRequest, AlterPartitionResponse;
+    /// The levels of features, changed.
+    UpdateFeatures = 57, UpdateFeaturesRequest, UpdateFeaturesResponse;
+    /// A request that a broker passes on.
+    Envelope = 58, EnvelopeRequest, EnvelopeResponse;
     /// Slices of a snapshot.
     FetchSnapshot = 59, FetchSnapshotRequest, FetchSnapshotResponse;
+    /// The nodes of a cluster.
+    DescribeCluster = 60, DescribeClusterRequest, DescribeClusterResponse;
+    /// A broker joins.
+    BrokerRegistration = 62, BrokerRegistrationRequest, BrokerRegistrationResponse;
+    /// A broker is alive.
+    BrokerHeartbeat = 63, BrokerHeartbeatRequest, BrokerHeartbeatResponse;
+    /// A broker leaves for good.
+    UnregisterBroker = 64, UnregisterBrokerRequest, UnregisterBrokerResponse;
+    /// A block of producer ids.
+    AllocateProducerIds = 67, AllocateProducerIdsRequest, AllocateProducerIdsResponse;
+    /// A controller says what it is.
+    ControllerRegistration = 70, ControllerRegistrationRequest, ControllerRegistrationResponse;
+    /// The log directories of replicas.
+    AssignReplicasToDirs = 73, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse;
+    /// The resources that have configurations.
+    ListConfigResources = 74, ListConfigResourcesRequest, ListConfigResourcesResponse;
+    /// Topics and partitions, a page at a time.
+    DescribeTopicPartitions = 75, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
+    /// A replica becomes a voter.
+    AddRaftVoter = 80, AddRaftVoterRequest, AddRaftVoterResponse;
+    /// A voter becomes an observer.
+    RemoveRaftVoter = 81, RemoveRaftVoterRequest, RemoveRaftVoterResponse;
+    /// A voter says what it is.
+    UpdateRaftVoter = 82, UpdateRaftVoterRequest, UpdateRaftVoterResponse;
+    /// A registration of a controller goes.
+    UnregisterController = 94, UnregisterControllerRequest, UnregisterControllerResponse;
     /// A replica's own view; private to Quorate.
     DescribeReplica = 31000, DescribeReplicaRequest, DescribeReplicaResponse;
 }

@@ -71,13 +71,13 @@ pub fn check_file(text: &str) -> Report {
 }
 
 /// What a line that did not fail came to.
-enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     Stricter(String),
     LeftOut(String),
 }
 
-type Checked = Result<Outcome, String>;
+pub(crate) type Checked = Result<Outcome, String>;
 
 fn check_line(line: &Value) -> Checked {
     if line.get("kind").is_some() {
@@ -94,13 +94,14 @@ fn check_line(line: &Value) -> Checked {
 }
 
 /// A check of a line whose message has the type `M`.
-trait Check {
+pub(crate) trait Check {
+    /// Checks the line.
     fn check<M: Message + Json + PartialEq>(&self, line: &Value) -> Checked;
 }
 
 /// Finds the type that bears Kafka's name.
 fn for_message(name: &str, line: &Value, check: &impl Check) -> Checked {
-    macro_rules! find {
+    macro_rules! others {
         ($($module:ident::{$($message:ident),*}),* $(,)?) => {
             match name {
                 $($($module::$message::NAME => check.check::<$module::$message>(line),)*)*
@@ -108,20 +109,16 @@ fn for_message(name: &str, line: &Value, check: &impl Check) -> Checked {
             }
         };
     }
-    find! {
-        message::{
-            RequestHeader, ResponseHeader, FetchRequest, FetchResponse, ApiVersionsRequest,
-            ApiVersionsResponse, VoteRequest, VoteResponse, BeginQuorumEpochRequest,
-            BeginQuorumEpochResponse, EndQuorumEpochRequest, EndQuorumEpochResponse,
-            DescribeQuorumRequest, DescribeQuorumResponse, FetchSnapshotRequest,
-            FetchSnapshotResponse, DescribeReplicaRequest, DescribeReplicaResponse
-        },
-        control::{
-            LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord,
-            VotersRecord
-        },
-        metadata::{FeatureLevelRecord, NoOpRecord},
-    }
+    let listed = message::check_named(name, line, check);
+    listed.or_else(|| metadata::check_named(name, line, check)).unwrap_or_else(|| {
+        others! {
+            message::{RequestHeader, ResponseHeader, DefaultPrincipalData, QuorumStateData},
+            control::{
+                LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
+                KRaftVersionRecord, VotersRecord
+            },
+        }
+    })
 }
 
 fn title(line: &Value) -> String {

@@ -293,12 +293,51 @@ fn every_api_is_found_by_its_key() {
     let listed: Vec<_> = ApiKey::ALL.iter().map(|api| (api.code(), api.versions())).collect();
     let expected = [
         (1, 4..=18),
+        (3, 0..=13),
+        (17, 0..=1),
         (18, 0..=5),
+        (19, 2..=7),
+        (20, 1..=6),
+        (29, 1..=3),
+        (30, 1..=3),
+        (31, 1..=3),
+        (32, 1..=4),
+        (33, 0..=2),
+        (36, 0..=2),
+        (37, 0..=3),
+        (38, 1..=3),
+        (39, 1..=2),
+        (40, 1..=2),
+        (41, 1..=3),
+        (43, 0..=2),
+        (44, 0..=1),
+        (45, 0..=1),
+        (46, 0..=0),
+        (48, 0..=1),
+        (49, 0..=1),
+        (50, 0..=0),
+        (51, 0..=0),
         (52, 0..=2),
         (53, 0..=1),
         (54, 0..=1),
         (55, 0..=2),
+        (56, 2..=3),
+        (57, 0..=2),
+        (58, 0..=0),
         (59, 0..=1),
+        (60, 0..=2),
+        (62, 0..=4),
+        (63, 0..=2),
+        (64, 0..=0),
+        (67, 0..=0),
+        (70, 0..=0),
+        (73, 0..=0),
+        (74, 0..=1),
+        (75, 0..=0),
+        (80, 0..=1),
+        (81, 0..=0),
+        (82, 0..=0),
+        (94, 0..=0),
         (31_000, 0..=0),
     ];
     assert_eq!(listed, expected);
@@ -376,7 +415,7 @@ fn metadata_records_carry_what_a_java_node_skips() {
     let mut longer = bytes.to_vec();
     longer.push(0);
     assert_eq!(kind(&longer), Err(DecodeErrorKind::TrailingBytes { left: 1 }));
-    assert_eq!(kind(b"\x01\x02\0\0"), Err(DecodeErrorKind::UnknownKey { key: 2 }));
+    assert_eq!(kind(b"\x01\x06\0\0"), Err(DecodeErrorKind::UnknownKey { key: 6 }));
     assert_eq!(kind(b"\x02\x14\0\0"), Err(DecodeErrorKind::UnsupportedVersion { version: 2 }));
     assert_eq!(kind(b"\0\x14\0\0"), Err(DecodeErrorKind::UnsupportedVersion { version: 0 }));
     assert_eq!(kind(b"\x01\x14\x01\0"), Err(DecodeErrorKind::UnsupportedVersion { version: 1 }));

@@ -126,7 +126,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(i8, i16, u16, i32, i64);
+numbers!(i8, i16, u16, i32, i64, f64);
 
 /// Any byte but zero reads as true, as for Java.
 impl Wire for bool {
