@@ -92,6 +92,11 @@ impl World {
                 assert!(end > state.high_watermark, "n{node}: the high watermark goes back");
                 state.high_watermark = end;
                 assert!(end <= state.view.end(), "n{node}: the high watermark is beyond the log");
+                let last = state.view.batch_before(end).map(|batch| batch.epoch);
+                assert!(
+                    state.leads.is_none() || state.leads == last,
+                    "n{node}: a leader commits by a record of an older epoch (Raft 5.4.2)"
+                );
                 self.check_committed(node, end);
             }
             Event::NotAppended { id, .. } => {

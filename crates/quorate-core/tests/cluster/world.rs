@@ -77,6 +77,9 @@ struct Node {
     steps: u64,
 }
 
+/// A node in one of its lives, the request that waits there, and for a real vote who would get it.
+type Asker = (usize, u64, CorrelationId, Option<ReplicaKey>);
+
 enum Happening {
     Step { node: usize, boot: u64, input: Box<Input>, to: Option<(usize, u64, CorrelationId)> },
     Flush { node: usize, boot: u64 },
@@ -93,7 +96,7 @@ pub(crate) struct World {
     nodes: Vec<Node>,
     listener: ListenerName,
     /// Who waits for the answer to a request, and who asked for which vote.
-    askers: HashMap<(usize, u64, RequestId), (usize, u64, CorrelationId, Option<ReplicaKey>)>,
+    askers: BTreeMap<(usize, u64, RequestId), Asker>,
     /// Links that are cut, in one direction.
     cut: BTreeSet<(usize, usize)>,
     pub(crate) is_faulty: bool,
@@ -165,7 +168,7 @@ impl World {
             last_happening: 0,
             nodes: nodes.collect(),
             listener,
-            askers: HashMap::new(),
+            askers: BTreeMap::new(),
             cut: BTreeSet::new(),
             is_faulty: true,
             leaders: BTreeMap::new(),
@@ -363,6 +366,14 @@ impl World {
         for (_, write) in pending.into_iter().take(usize::try_from(kept).unwrap()) {
             self.persist(node, write);
         }
+        // Its host resets the connections on which answers were awaited.
+        let boot = self.nodes[node].boot;
+        let waiting = (node, boot, RequestId(0))..=(node, boot, RequestId(u64::MAX));
+        let waiting: Vec<Asker> = self.askers.range(waiting).map(|(_, asker)| *asker).collect();
+        for (to, to_boot, id, _) in waiting {
+            let input = Input::Response { id, response: Err(Unreachable::Reset) };
+            self.deliver(node, to, to_boot, input, None);
+        }
         let state = &mut self.nodes[node];
         state.boot += 1;
         state.deadline = None;
@@ -488,7 +499,8 @@ impl World {
                 }
             }
             Message::Response { id, response } => {
-                let (to, to_boot, correlation, _) = self.askers[&(node, boot, id)];
+                let asker = self.askers.remove(&(node, boot, id));
+                let (to, to_boot, correlation, _) = asker.expect("one answer to a request");
                 let response = self.filled(node, response);
                 let copies = if self.is_faulty && self.chance.percent(3) { 2 } else { 1 };
                 for _ in 0..copies {
