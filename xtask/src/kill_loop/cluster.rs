@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -121,9 +121,14 @@ impl Cluster {
         };
         *starts += 1;
         let who = Incarnation { node, start: *starts };
-        let log = self.dir.join(format!("node-{}-start-{:04}.log", node + 1, *starts));
+        let log = log_file(&self.dir, who);
         *slot = Some(Process::start(&binary, &config, workload, &log, seed, who, said)?);
         Ok(())
+    }
+
+    /// Where the stderr of a process is kept.
+    pub(super) fn log_file(&self, who: Incarnation) -> PathBuf {
+        log_file(&self.dir, who)
     }
 
     /// Takes a running node out, to be ended.
@@ -154,6 +159,10 @@ impl Cluster {
         let text = output_within(&mut describe, TOOL_BOUND).context("quorate quorum describe")?;
         serde_json::from_str(&text).context("what describe prints is no JSON")
     }
+}
+
+fn log_file(dir: &Path, who: Incarnation) -> PathBuf {
+    dir.join(format!("node-{}-start-{:04}.log", who.node + 1, who.start))
 }
 
 /// Ports on which nothing listens. They lie below the range that the kernel gives to outgoing connections:

@@ -408,13 +408,15 @@ impl Loop {
     }
 
     fn check_running(&mut self) -> Checked {
+        let mut gone = None;
         for process in self.cluster.all_running() {
             if let Some(status) = process.ended()? {
-                let Incarnation { node, start } = process.who;
-                let detail =
-                    format!("node {}, start {start}, ended by itself with {status}", node + 1);
-                return found("exit", detail);
+                gone = Some((process.who, status));
             }
+        }
+        if let Some((who, status)) = gone {
+            let log = self.cluster.log_file(who);
+            return found("exit", format!("{status} of a node by itself, see {}", log.display()));
         }
         Ok(())
     }
