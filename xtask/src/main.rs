@@ -4,6 +4,7 @@
 //! or `FAIL name: reason`, and exits with 0 or 1 to match.
 
 mod ci;
+mod explore;
 mod fix;
 mod kafka;
 mod kill_loop;
@@ -29,6 +30,8 @@ enum Check {
     KillLoop(kill_loop::Options),
     /// Seeded clusters on a simulated clock, network and disk, checked after every event.
     Sim(sim::Options),
+    /// The core explored exhaustively: every order of events within a bound.
+    Explore(explore::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Check::KillLoop(options) => (options.name(), kill_loop::run(&options)),
         // It says itself how it ended.
         Check::Sim(options) => return sim::run(&options),
+        Check::Explore(options) => return explore::run(&options),
     };
     match result {
         Ok(figures) => {
