@@ -6,6 +6,7 @@
 mod ci;
 mod explore;
 mod fix;
+mod interop;
 mod kafka;
 mod kill_loop;
 mod sim;
@@ -28,6 +29,13 @@ enum Check {
     Vectors(vectors::Options),
     /// Kills voters of a real quorum under load, and checks that it keeps its promises.
     KillLoop(kill_loop::Options),
+    /// Apache Kafka beside us: brings releases, runs their controllers, brokers and tools.
+    Kafka(kafka::Options),
+    /// One quorum with Apache Kafka: Quorate follows, Quorate leads.
+    Interop(interop::Options),
+    /// Becomes a command that dies with the process that started it.
+    #[command(hide = true)]
+    DieWith(interop::process::DieWith),
     /// Seeded clusters on a simulated clock, network and disk, checked after every event.
     Sim(sim::Options),
     /// The core explored exhaustively: every order of events within a bound.
@@ -40,6 +48,9 @@ fn main() -> ExitCode {
         Check::Fix => ("fix".to_owned(), fix::run()),
         Check::Vectors(options) => ("vectors".to_owned(), vectors::run(&options)),
         Check::KillLoop(options) => (options.name(), kill_loop::run(&options)),
+        Check::Interop(options) => (options.name(), interop::run(&options)),
+        Check::DieWith(options) => ("die-with".to_owned(), interop::process::die_with(&options)),
+        Check::Kafka(options) => ("kafka".to_owned(), kafka::run(&options)),
         // It says itself how it ended.
         Check::Sim(options) => return sim::run(&options),
         Check::Explore(options) => return explore::run(&options),

@@ -1,0 +1,52 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+
+/**
+ * One admin client. Each line of stdin, `churn PREFIX COUNT`, makes that many topics and deletes them again, ten at a
+ * time; each ten is one line of stdout, and `done COUNT` the last.
+ */
+public class TopicChurn {
+    private static final int STEP = 10;
+
+    public static void main(String[] args) throws Exception {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", args[0]);
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        try (Admin admin = Admin.create(properties)) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                String[] words = line.trim().split(" ");
+                churn(admin, words[1], Integer.parseInt(words[2]));
+            }
+        }
+    }
+
+    private static void churn(Admin admin, String prefix, int count) throws Exception {
+        for (int done = 0; done < count; done += STEP) {
+            List<NewTopic> topics = new ArrayList<>();
+            for (String name : names(prefix, done, count)) {
+                topics.add(new NewTopic(name, 2, (short) 1));
+            }
+            admin.createTopics(topics).all().get();
+            System.out.println("created " + (done + topics.size()));
+        }
+        for (int done = 0; done < count; done += STEP) {
+            List<String> names = names(prefix, done, count);
+            admin.deleteTopics(names).all().get();
+            System.out.println("deleted " + (done + names.size()));
+        }
+        System.out.println("done " + count);
+    }
+
+    private static List<String> names(String prefix, int from, int count) {
+        List<String> names = new ArrayList<>();
+        for (int i = from; i < Math.min(from + STEP, count); i++) {
+            names.add(prefix + "-" + i);
+        }
+        return names;
+    }
+}

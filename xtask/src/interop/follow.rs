@@ -1,0 +1,242 @@
+//! `cargo xtask interop follow`: a Quorate voter that never campaigns among Java controllers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::admin::Admin;
+use super::copy_dir;
+use super::logs::{self, Compared};
+use super::process::{End, wait_for};
+use super::quorum::{BOUND, Make, Plan, Quorum};
+use crate::kafka::{Release, VERSIONS};
+use crate::step::step;
+
+/// Flags of `cargo xtask interop follow`.
+#[derive(clap::Args)]
+pub(super) struct Options {
+    /// The releases of the second Java controller, in turn; the first one is of the newest release.
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',', default_values_t = VERSIONS.map(str::to_owned))]
+    versions: Vec<String>,
+    /// Fewer topics.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// The Quorate node; the Java controllers are 1 and 2.
+const QUORATE: i32 = 3;
+
+/// Runs each version with voters in the log, and the first of them with static voters too.
+pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String> {
+    let mut scenarios: Vec<(String, bool)> =
+        options.versions.iter().map(|version| (version.clone(), false)).collect();
+    scenarios.extend(options.versions.first().map(|version| (version.clone(), true)));
+    let topics = if options.quick { 40 } else { 200 };
+    let (mut total, mut elections) = (Compared::default(), 0);
+    for (version, is_static) in &scenarios {
+        let name = format!("{version}{}", if *is_static { "-static" } else { "" });
+        let scenario = Scenario::format(&name, version, *is_static, binary, &dir.join(&name));
+        let figures =
+            scenario.and_then(|scenario| scenario.run(topics)).with_context(|| name.clone())?;
+        total.bytes += figures.bytes;
+        total.records += figures.records;
+        elections += 1;
+    }
+    Ok(format!(
+        "{} quorums ({}), {} topics each, {} records and {} bytes identical below the high watermark, {elections} \
+         elections decided by Quorate's vote, directories exchanged both ways",
+        scenarios.len(),
+        scenarios
+            .iter()
+            .map(|(version, is_static)| {
+                format!("{version}{}", if *is_static { " static" } else { "" })
+            })
+            .collect::<Vec<_>>()
+            .join(", "),
+        topics + LATER_TOPICS,
+        total.records,
+        total.bytes
+    ))
+}
+
+/// Topics made with one controller down, and after the exchange of directories.
+const LATER_TOPICS: u32 = 20;
+
+struct Scenario {
+    check: String,
+    newest: Release,
+    quorum: Quorum,
+}
+
+impl Scenario {
+    fn format(
+        name: &str,
+        version: &str,
+        is_static: bool,
+        binary: &Path,
+        dir: &Path,
+    ) -> Result<Scenario> {
+        let newest = Release::installed(VERSIONS[0])?;
+        let other = Release::installed(version)?;
+        let java = |release: &Release| Plan {
+            make: Make::Java(release.clone()),
+            properties: String::new(),
+        };
+        let quorate = Plan {
+            make: Make::Quorate(Vec::new()),
+            properties: "quorate.campaign=never\n".to_owned(),
+        };
+        let check = format!("interop follow {name}");
+        let mut quorum = None;
+        step(&check, "format", || {
+            let controllers = vec![java(&newest), java(&other), quorate];
+            // The broker is of the older release, as the directories' features are.
+            let broker = Some(other.clone());
+            quorum = Some(Quorum::format(binary, dir, is_static, &other, controllers, broker)?);
+            Ok(String::new())
+        })?;
+        Ok(Scenario { check, newest, quorum: quorum.context("formatted")? })
+    }
+
+    fn run(mut self, topics: u32) -> Result<Compared> {
+        let check = self.check.clone();
+        let mut admin = None;
+        step(&check, "start", || {
+            for id in [QUORATE, 1, 2] {
+                self.quorum.start(id)?;
+            }
+            let now = self.quorum.wait_for_leader(0)?;
+            let (broker, address) = self.quorum.broker()?;
+            self.quorum.start(broker)?;
+            admin = Some(Admin::start(&self.newest, &self.quorum.dir, &address)?);
+            Ok(format!("{} leads epoch {}", self.quorum.node(now.leader)?.name(), now.epoch))
+        })?;
+        let mut admin = admin.context("started")?;
+        step(&check, "topics, Quorate killed and back", || {
+            self.churn_and_kill(&mut admin, topics)
+        })?;
+        step(&check, "Quorate's vote decides", || self.election(&mut admin))?;
+        let mut compared = Compared::default();
+        step(&check, "logs compared", || {
+            compared = self.quorum.compare()?;
+            Ok(format!("{} bytes below offset {}", compared.bytes, compared.records))
+        })?;
+        drop(admin);
+        step(&check, "kafka-dump-log", || self.dump())?;
+        step(&check, "directories exchanged", || self.exchange())?;
+        let errors = self.quorum.java_errors()?;
+        println!("{check}: {} lines of errors in Java's logs", errors.len());
+        for line in errors {
+            println!("  {line}");
+        }
+        Ok(compared)
+    }
+
+    /// Topics come and go; half-way Quorate is killed, and comes back.
+    fn churn_and_kill(&mut self, admin: &mut Admin, topics: u32) -> Result<String> {
+        let half = format!("created {}", topics / 2);
+        let quorum = &mut self.quorum;
+        admin.churn(topics, |line| {
+            if line == half {
+                quorum.end(QUORATE, End::Kill)?;
+            } else if line == format!("created {topics}") {
+                quorum.start(QUORATE)?;
+            }
+            quorum.check()
+        })?;
+        let compared = quorum.compare()?;
+        Ok(format!("{topics} topics made and deleted, {} records", compared.records))
+    }
+
+    /// The leading Java controller is killed: the other one needs Quorate's vote, and then its disk for each commit.
+    fn election(&mut self, admin: &mut Admin) -> Result<String> {
+        let before = wait_for("a leader", BOUND, || self.quorum.describe())?;
+        if before.leader == QUORATE {
+            bail!("Quorate leads, although it never campaigns");
+        }
+        self.quorum.end(before.leader, End::Kill)?;
+        let after = self.quorum.wait_for_leader(before.epoch)?;
+        let other = 3 - before.leader;
+        if after.leader != other {
+            bail!("node {} leads, where {other} should", after.leader);
+        }
+        admin.churn(LATER_TOPICS, |_| self.quorum.check())?;
+        let log_dir = self.quorum.node(QUORATE)?.log_dir();
+        let (leader, mut granting) = logs::election(&log_dir, after.epoch)?.with_context(|| {
+            format!("Quorate's log has no LeaderChange of epoch {}", after.epoch)
+        })?;
+        granting.sort_unstable();
+        if leader != other || granting != [other, QUORATE] {
+            bail!("epoch {} is led by {leader} with the votes of {granting:?}", after.epoch);
+        }
+        self.quorum.compare()?;
+        self.quorum.start(before.leader)?;
+        Ok(format!(
+            "{} took over in epoch {} with Quorate's vote",
+            self.quorum.node(other)?.name(),
+            after.epoch
+        ))
+    }
+
+    /// kafka-dump-log must say of Quorate's directory what it says of Java's.
+    fn dump(&mut self) -> Result<String> {
+        self.quorum.end_all()?;
+        let dumps = [1, QUORATE].map(|id| {
+            let log_dir = self.quorum.node(id)?.log_dir();
+            logs::dump(&self.newest, &log_dir)
+        });
+        let [java, ours] = dumps;
+        let (java, ours) = (java?, ours?);
+        let new: Vec<&String> =
+            ours.complaints.iter().filter(|line| !java.complaints.contains(line)).collect();
+        if !new.is_empty() {
+            bail!("kafka-dump-log complains of Quorate's directory alone: {new:?}");
+        }
+        // What was never committed may differ: a leader's last batch, as it was told to stop.
+        let common = java.records.len().min(ours.records.len());
+        if common == 0 {
+            bail!("kafka-dump-log prints no records");
+        }
+        let differs = java.records.iter().zip(&ours.records).find(|(a, b)| a != b);
+        if let Some((java, ours)) = differs {
+            bail!("kafka-dump-log prints other records:\n  {java}\n  {ours}");
+        }
+        Ok(format!("{} lines alike, {} complaints about both", common, java.complaints.len()))
+    }
+
+    /// With all stopped, Java 1 gets a copy of Quorate's directory and Quorate one of Java 1's, each with its own
+    /// identity in it.
+    fn exchange(&mut self) -> Result<String> {
+        let mut before = Vec::new();
+        for (id, from) in [(1, QUORATE), (QUORATE, 1)] {
+            let kept = self.quorum.dir.join(format!("kept-{from}"));
+            std::fs::rename(self.quorum.node(from)?.data(), &kept)
+                .with_context(|| kept.display().to_string())?;
+            before.push((id, kept));
+        }
+        for (id, kept) in before {
+            let node = self.quorum.node(id)?;
+            copy_dir(&kept, &node.data())?;
+            // Java holds this file as its lock; it is no part of what is handed over.
+            let lock = node.data().join(".lock");
+            if lock.try_exists()? {
+                std::fs::remove_file(&lock)?;
+            }
+            node.adopt(&self.quorum.cluster)?;
+        }
+        for id in [QUORATE, 1, 2] {
+            self.quorum.start(id)?;
+        }
+        let (broker, address) = self.quorum.broker()?;
+        self.quorum.start(broker)?;
+        let mut admin = Admin::start(&self.newest, &self.quorum.dir, &address)?;
+        admin.churn(LATER_TOPICS, |_| self.quorum.check())?;
+        let compared = self.quorum.compare()?;
+        std::thread::sleep(Duration::from_millis(500));
+        self.quorum.check()?;
+        drop(admin);
+        self.quorum.end_all()?;
+        Ok(format!("{} records", compared.records))
+    }
+}

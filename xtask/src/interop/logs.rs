@@ -1,0 +1,138 @@
+//! What the directories of a quorum must have in common, read without the code that wrote them.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use quorate_storage::{LogBatch, RealFs, read_log};
+use quorate_wire::batch::control_records;
+use quorate_wire::control::ControlRecord;
+
+use crate::kafka::{Release, dump_log};
+
+/// All whole batches of a log. A torn end, which a running writer leaves for a moment, is no error.
+pub(super) fn batches(log_dir: &Path) -> Result<Vec<LogBatch>> {
+    let files = read_log(&RealFs, log_dir)?;
+    Ok(files.map_while(Result::ok).map(|found| found.batch).collect())
+}
+
+/// The offset after the last whole batch.
+pub(super) fn log_end(log_dir: &Path) -> Result<i64> {
+    Ok(batches(log_dir)?.last().map_or(0, |batch| batch.end().0))
+}
+
+/// What was compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Compared {
+    pub(super) bytes: usize,
+    pub(super) records: i64,
+}
+
+/// Checks that the logs have the same bytes below this offset, all of them from offset 0 on.
+pub(super) fn compare(log_dirs: &[(String, &Path)], high_watermark: i64) -> Result<Compared> {
+    let mut logs = Vec::new();
+    for (name, dir) in log_dirs {
+        let mut batches = batches(dir)?;
+        batches.retain(|batch| batch.end().0 <= high_watermark);
+        let end = batches.last().map_or(0, |batch| batch.end().0);
+        if end != high_watermark {
+            bail!("the log of {name} ends at {end}, below the high watermark {high_watermark}");
+        }
+        let mut next = 0;
+        for batch in &batches {
+            if batch.base().0 != next {
+                bail!("the log of {name} has offset {} after {next}", batch.base());
+            }
+            next = batch.end().0;
+        }
+        logs.push((name, batches));
+    }
+    let (first, others) = logs.split_first().context("nothing to compare")?;
+    for (name, batches) in others {
+        let differs = first.1.iter().zip(batches).find(|(a, b)| a.bytes() != b.bytes());
+        if let Some((a, b)) = differs {
+            bail!(
+                "{} and {name} differ below the high watermark {high_watermark}: {}..{} of epoch {} ({} bytes) \
+                 against {}..{} of epoch {} ({} bytes)",
+                first.0,
+                a.base(),
+                a.end(),
+                a.epoch(),
+                a.bytes().len(),
+                b.base(),
+                b.end(),
+                b.epoch(),
+                b.bytes().len()
+            );
+        }
+        if first.1.len() != batches.len() {
+            bail!("{} has {} batches, {name} {}", first.0, first.1.len(), batches.len());
+        }
+    }
+    let bytes = first.1.iter().map(|batch| batch.bytes().len()).sum();
+    Ok(Compared { bytes, records: high_watermark })
+}
+
+/// Leader and granting voters of an epoch, as its first record has them.
+pub(super) fn election(log_dir: &Path, epoch: i32) -> Result<Option<(i32, Vec<i32>)>> {
+    for batch in batches(log_dir)?.iter().filter(|batch| batch.epoch().0 == epoch) {
+        if !batch.batch().is_control() {
+            continue;
+        }
+        for (_, record) in control_records(batch.batch())? {
+            if let ControlRecord::LeaderChange(change) = record {
+                let granting = change.granting_voters.iter().map(|voter| voter.voter_id).collect();
+                return Ok(Some((change.leader_id, granting)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What kafka-dump-log says of a directory.
+#[derive(Debug)]
+pub(super) struct Dump {
+    /// What it complains of, without the directory's path.
+    pub(super) complaints: Vec<String>,
+    /// The lines of batches and records of the log.
+    pub(super) records: Vec<String>,
+}
+
+/// Runs kafka-dump-log over all files of a log directory that it knows.
+pub(super) fn dump(release: &Release, log_dir: &Path) -> Result<Dump> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(log_dir).with_context(|| log_dir.display().to_string())? {
+        let path = entry?.path();
+        let known = ["log", "checkpoint", "index", "timeindex"];
+        if path.extension().is_some_and(|kind| known.iter().any(|known| kind == *known)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let list: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let mut java = release.java(dump_log(release.version()));
+    java.args(["--cluster-metadata-decoder", "--files", &list.join(",")]);
+    let output = java.stdin(Stdio::null()).output().context("java does not start")?;
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let mut dump = Dump { complaints: Vec::new(), records: Vec::new() };
+    if !output.status.success() {
+        dump.complaints.push(format!("it ended with {}", output.status));
+    }
+    let without_path = |line: &str| line.replace(&log_dir.display().to_string(), "");
+    let mut in_log = false;
+    for line in stdout.lines() {
+        if let Some(file) = line.strip_prefix("Dumping ") {
+            in_log = file.ends_with(".log");
+        } else if in_log && (line.starts_with("baseOffset:") || line.starts_with('|')) {
+            dump.records.push(line.to_owned());
+        }
+        let bad =
+            ["isvalid: false", "invalid bytes", "payload: Error at", "Non-consecutive", "mismatch"];
+        if bad.iter().any(|bad| line.contains(bad)) {
+            dump.complaints.push(without_path(line));
+        }
+    }
+    dump.complaints.extend(stderr.lines().map(without_path));
+    Ok(dump)
+}
