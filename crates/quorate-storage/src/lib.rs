@@ -54,12 +54,13 @@ mod small_file;
 mod store;
 mod tail;
 mod thread;
+pub mod verify;
 
 pub use commit::{Committer, EncodedBatch, StoreWrite};
 pub use error::StorageError;
 pub use fs::{File, FileSystem, OpenHow};
 pub use log::RollLimits;
-pub use log_files::{FoundBatch, LogFiles, read_log};
+pub use log_files::{BatchFile, FoundBatch, LogFiles, Unsound, read_log};
 pub use reader::LogReader;
 pub use real_fs::{RealFile, RealFs, RealLock};
 pub use recovery::Note;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_core::Offset;
+use quorate_wire::batch::{BatchError, BatchHeader, HEADER_LEN};
 
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
@@ -47,20 +48,34 @@ pub struct LogFiles<F: FileSystem> {
     dir: PathBuf,
     /// Segments to come, the next one last.
     later: Vec<Offset>,
-    current: Option<Current<F>>,
+    current: Option<BatchFile<F>>,
 }
 
+/// The batches of one file, a segment or a checkpoint, one after another.
 #[derive(Debug)]
-struct Current<F: FileSystem> {
+pub struct BatchFile<F: FileSystem> {
     path: Arc<PathBuf>,
     file: F::File,
+    /// Where those that were read ahead end.
     position: u64,
     /// Batches that were read ahead, the next one last.
     ahead: Vec<LogBatch>,
 }
 
-/// How many batches are read ahead at most.
+/// What stands where no sound batch does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsound {
+    /// A whole batch with a wrong CRC.
+    Batch(LogBatch),
+    /// The beginning of a batch, and the end of the file.
+    CutShort,
+    /// Nothing that could be a batch.
+    NoBatch,
+}
+
+/// How many batches are read ahead at most, and when no more are for their size.
 const AHEAD: usize = 256;
+const AHEAD_BYTES: u64 = 1 << 20;
 
 impl<F: FileSystem> Iterator for LogFiles<F> {
     type Item = Result<FoundBatch, StorageError>;
@@ -79,28 +94,90 @@ impl<F: FileSystem> LogFiles<F> {
     fn advance(&mut self) -> Result<Option<FoundBatch>, StorageError> {
         loop {
             if let Some(current) = &mut self.current {
-                if current.ahead.is_empty() {
-                    current.read_ahead()?;
-                }
-                if let Some(batch) = current.ahead.pop() {
+                if let Some(batch) = current.next_batch()? {
                     return Ok(Some(FoundBatch { path: current.path.clone(), batch }));
                 }
             }
             let Some(base) = self.later.pop() else { return Ok(None) };
             let path = segment::path(&self.dir, base, segment::LOG);
-            let file =
-                self.fs.open(&path, OpenHow::Read).map_err(StorageError::io("open", &path))?;
-            let path = Arc::new(path);
-            self.current = Some(Current { path, file, position: 0, ahead: Vec::new() });
+            self.current = Some(BatchFile::open(&self.fs, &path, 0)?);
         }
     }
 }
 
-impl<F: FileSystem> Current<F> {
-    fn read_ahead(&mut self) -> Result<(), StorageError> {
-        let end = self.file.size().map_err(StorageError::io("read", &self.path))?;
+impl<F: FileSystem> BatchFile<F> {
+    /// Opens a file to be read from `position` on, where a batch begins.
+    ///
+    /// # Errors
+    ///
+    /// Those of the disk.
+    pub fn open(fs: &F, path: &Path, position: u64) -> Result<BatchFile<F>, StorageError> {
+        let file = fs.open(path, OpenHow::Read).map_err(StorageError::io("open", path))?;
+        Ok(BatchFile { path: Arc::new(path.to_owned()), file, position, ahead: Vec::new() })
+    }
+
+    /// How long the file is by now, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the disk.
+    pub fn size(&self) -> Result<u64, StorageError> {
+        self.file.size().map_err(StorageError::io("read", &self.path))
+    }
+
+    /// Where the next batch begins; after an error, where the unreadable part does.
+    pub fn position(&self) -> u64 {
+        self.ahead.last().map_or(self.position, LogBatch::position)
+    }
+
+    /// The next batch, `None` at the end. After an error the reader stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Corrupt`] if there is no whole batch with the right CRC; those of the disk.
+    pub fn next_batch(&mut self) -> Result<Option<LogBatch>, StorageError> {
+        if self.ahead.is_empty() {
+            self.read_ahead()?;
+        }
+        Ok(self.ahead.pop())
+    }
+
+    /// After an error: what is there. The reader then stands behind it, if it is a whole batch.
+    ///
+    /// # Errors
+    ///
+    /// Those of the disk.
+    pub fn step_over(&mut self) -> Result<Unsound, StorageError> {
+        let end = self.size()?;
+        let mut header = vec![0; HEADER_LEN];
+        let n = self
+            .file
+            .read_at(&mut header, self.position)
+            .map_err(StorageError::io("read", &self.path))?;
+        header.truncate(n);
+        match BatchHeader::parse(&header) {
+            Err(BatchError::Incomplete { .. }) => return Ok(Unsound::CutShort),
+            Err(_) => return Ok(Unsound::NoBatch),
+            Ok(header) if header.total_len() as u64 > end.saturating_sub(self.position) => {
+                return Ok(Unsound::CutShort);
+            }
+            Ok(_) => {}
+        }
         let mut scan = Scan::new(&self.file, &self.path, self.position, end);
-        while self.ahead.len() < AHEAD {
+        match scan.next_unchecked()? {
+            Some(batch) => {
+                self.position += batch.bytes().len() as u64;
+                Ok(Unsound::Batch(batch))
+            }
+            None => Ok(Unsound::CutShort),
+        }
+    }
+
+    fn read_ahead(&mut self) -> Result<(), StorageError> {
+        let end = self.size()?;
+        let mut scan = Scan::new(&self.file, &self.path, self.position, end);
+        let start = self.position;
+        while self.ahead.len() < AHEAD && self.position - start < AHEAD_BYTES {
             match scan.next() {
                 Ok(Some(batch)) => {
                     self.position = batch.position() + batch.bytes().len() as u64;

@@ -86,7 +86,7 @@ pub(crate) fn recover<F: FileSystem>(
     let mut found = Found::default();
     for base in &bases {
         if !found.is_cut() {
-            found.read_segment(fs, dir, *base)?;
+            found.read_segment(fs, dir, *base, OpenHow::Write, &mut |_, _| ())?;
         }
     }
     let checkpointed = repair_checkpoint(fs, dir, &found.epochs, &mut notes)?;
@@ -109,7 +109,7 @@ pub(crate) fn recover<F: FileSystem>(
 }
 
 /// Finds the segments, and refuses what this version cannot open. Changes nothing.
-fn check_names(
+pub(crate) fn check_names(
     dir: &Path,
     names: &[String],
     notes: &mut Vec<Note>,
@@ -182,22 +182,23 @@ fn remove_leftovers<F: FileSystem>(
 
 /// What reading the segments has found so far.
 #[derive(Debug)]
-struct Found<F: FileSystem> {
+pub(crate) struct Found<F: FileSystem> {
+    start: Offset,
     segments: Vec<Segment<F>>,
-    epochs: Vec<(Epoch, Offset)>,
+    pub(crate) epochs: Vec<(Epoch, Offset)>,
     control: Vec<(Offset, ControlRecord)>,
     /// The last batch so far, if it opens an epoch.
     opening: Option<Opening>,
     /// Where the log is no longer good and why. Nothing is read after that.
-    cut: Option<Cut>,
+    pub(crate) cut: Option<Cut>,
 }
 
 #[derive(Debug)]
-struct Cut {
+pub(crate) struct Cut {
     /// In the segment that begins here.
-    base: Offset,
-    position: u64,
-    reason: String,
+    pub(crate) base: Offset,
+    pub(crate) position: u64,
+    pub(crate) reason: String,
 }
 
 /// Where a batch is that opens an epoch.
@@ -216,7 +217,15 @@ enum Misfit {
 
 impl<F: FileSystem> Default for Found<F> {
     fn default() -> Found<F> {
+        Found::starting_at(Offset::ZERO)
+    }
+}
+
+impl<F: FileSystem> Found<F> {
+    /// Nothing yet of a log whose first segment begins here.
+    pub(crate) fn starting_at(start: Offset) -> Found<F> {
         Found {
+            start,
             segments: Vec::new(),
             epochs: Vec::new(),
             control: Vec::new(),
@@ -224,18 +233,25 @@ impl<F: FileSystem> Default for Found<F> {
             cut: None,
         }
     }
-}
 
-impl<F: FileSystem> Found<F> {
-    fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.cut.is_some()
     }
 
-    fn end(&self) -> Offset {
-        self.segments.last().map_or(Offset::ZERO, |segment| segment.end)
+    /// The log end, as far as the log is good.
+    pub(crate) fn end(&self) -> Offset {
+        self.segments.last().map_or(self.start, |segment| segment.end)
     }
 
-    fn read_segment(&mut self, fs: &F, dir: &Path, base: Offset) -> Result<(), StorageError> {
+    /// Reads the next segment, up to where it is no longer good. `seen` gets every batch that is.
+    pub(crate) fn read_segment(
+        &mut self,
+        fs: &F,
+        dir: &Path,
+        base: Offset,
+        how: OpenHow,
+        seen: &mut dyn FnMut(&Path, &LogBatch),
+    ) -> Result<(), StorageError> {
         let end = self.end();
         if base != end {
             let reason = format!("the segment before it ends at offset {end}");
@@ -243,7 +259,7 @@ impl<F: FileSystem> Found<F> {
             return Ok(());
         }
         let path = segment::path(dir, base, segment::LOG);
-        let file = fs.open(&path, OpenHow::Write).map_err(StorageError::io("open", &path))?;
+        let file = fs.open(&path, how).map_err(StorageError::io("open", &path))?;
         let size = file.size().map_err(StorageError::io("read", &path))?;
         let mut segment = Segment::<F>::new(base, file);
         let file = segment.file.clone();
@@ -255,7 +271,10 @@ impl<F: FileSystem> Found<F> {
                 Ok(Some(batch)) => {
                     let records = scan.control_records(&batch)?;
                     match self.add_batch(&mut segment, &batch, records) {
-                        Ok(()) => continue,
+                        Ok(()) => {
+                            seen(&path, &batch);
+                            continue;
+                        }
                         Err(Misfit::Offset(reason)) => reason,
                         Err(Misfit::Epoch(reason)) => {
                             self.cut_epoch(segment, position, reason);

@@ -83,6 +83,18 @@ impl<'a, F: File> Scan<'a, F> {
     ///
     /// [`StorageError::Corrupt`] if there is no whole batch with the right CRC; those of the disk.
     pub(crate) fn next(&mut self) -> Result<Option<LogBatch>, StorageError> {
+        self.parse_next(Batch::parse)
+    }
+
+    /// The next batch, whatever its CRC says.
+    pub(crate) fn next_unchecked(&mut self) -> Result<Option<LogBatch>, StorageError> {
+        self.parse_next(Batch::parse_unchecked)
+    }
+
+    fn parse_next(
+        &mut self,
+        parse: fn(&Bytes) -> Result<(Batch, Bytes), BatchError>,
+    ) -> Result<Option<LogBatch>, StorageError> {
         if self.position >= self.end {
             return Ok(None);
         }
@@ -99,7 +111,7 @@ impl<'a, F: File> Scan<'a, F> {
             }
             self.read_ahead(len.max(self.chunk))?;
         }
-        let (batch, rest) = Batch::parse(&self.ahead).map_err(|error| self.corrupt(&error))?;
+        let (batch, rest) = parse(&self.ahead).map_err(|error| self.corrupt(&error))?;
         let position = self.position;
         self.position += batch.bytes().len() as u64;
         self.ahead = rest;

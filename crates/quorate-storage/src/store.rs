@@ -145,7 +145,7 @@ impl<F: FileSystem> Store<F> {
 /// than the log, and a vote may be forgotten, or a batch's epoch is damaged, and could win elections.
 ///
 /// Differs from Kafka: it goes on in the log's epoch.
-fn check_epochs(
+pub(crate) fn check_epochs(
     log_dir: &Path,
     election: Epoch,
     epochs: &[(Epoch, Offset)],
@@ -162,7 +162,7 @@ fn check_epochs(
     Err(StorageError::unreadable(&path, "leaderEpoch", reason))
 }
 
-const LOCK_FILE: &str = ".lock";
+pub(crate) const LOCK_FILE: &str = ".lock";
 
 fn lock<F: FileSystem>(fs: &F, dir: &Path) -> Result<F::Lock, StorageError> {
     let path = dir.join(LOCK_FILE);
@@ -192,7 +192,7 @@ fn check_formatted<F: FileSystem>(
     Ok(meta)
 }
 
-fn not_formatted<F: FileSystem>(fs: &F, dir: &Path) -> StorageError {
+pub(crate) fn not_formatted<F: FileSystem>(fs: &F, dir: &Path) -> StorageError {
     let names = |dir: &Path| match fs.list(dir) {
         Ok(names) => Ok(names),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -225,4 +225,4 @@ fn not_formatted<F: FileSystem>(fs: &F, dir: &Path) -> StorageError {
 }
 
 /// What the formatters of Kafka 4.0 to 4.3 write.
-const BOOTSTRAP_FILE: &str = "bootstrap.checkpoint";
+pub(crate) const BOOTSTRAP_FILE: &str = "bootstrap.checkpoint";

@@ -4,9 +4,13 @@
 //! version 0. The `version` inside the messages is plain data, and read whatever it says.
 
 use bytes::{Bytes, BytesMut};
+#[cfg(feature = "json")]
+use serde_json::Value;
 
 use crate::codec::{Message, UnknownTags, Uuid, Wire};
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
+#[cfg(feature = "json")]
+use crate::json::to_json;
 use crate::message::Listener;
 
 /// The version that values are written and read at.
@@ -73,6 +77,18 @@ impl ControlRecord {
             ControlRecord::SnapshotFooter(value) => value.encode(VALUE_VERSION, buf),
             ControlRecord::KRaftVersion(value) => value.encode(VALUE_VERSION, buf),
             ControlRecord::Voters(value) => value.encode(VALUE_VERSION, buf),
+        }
+    }
+
+    /// Shows the value in the form of [`crate::json`].
+    #[cfg(feature = "json")]
+    pub fn to_json(&self) -> Value {
+        match self {
+            ControlRecord::LeaderChange(value) => to_json(value, VALUE_VERSION),
+            ControlRecord::SnapshotHeader(value) => to_json(value, VALUE_VERSION),
+            ControlRecord::SnapshotFooter(value) => to_json(value, VALUE_VERSION),
+            ControlRecord::KRaftVersion(value) => to_json(value, VALUE_VERSION),
+            ControlRecord::Voters(value) => to_json(value, VALUE_VERSION),
         }
     }
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::{dev, format, info, quorum, run};
+use crate::commands::{dev, format, info, log, quorum, run};
 use crate::failure::{Exit, Failure};
 
 /// Apache Kafka's KRaft quorum: controllers that replicate the metadata log.
@@ -43,6 +43,9 @@ enum Command {
     Format(format::Args),
     /// Says which directories are configured, and what their meta.properties say.
     Info(info::Args),
+    /// Reads the files of a metadata log.
+    #[command(subcommand)]
+    Log(log::Command),
     /// Prints a random uuid, for a cluster id or a directory id.
     RandomUuid,
     /// Runs a controller until SIGTERM or SIGINT.
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Dev(args) => dev::run(args, out),
         Command::Format(args) => format::run(args, out),
         Command::Info(args) => info::run(args, out),
+        Command::Log(command) => log::run(command, out),
         Command::RandomUuid => uuid::random().and_then(|id| say(out, &id.to_string())),
         Command::Quorum(command) => quorum::run(command, out),
     };

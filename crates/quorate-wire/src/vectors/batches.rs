@@ -9,7 +9,6 @@ use crate::batch::{
     control_records, data_batch_len, encode_control, encode_data,
 };
 use crate::control::{self, ControlRecord};
-use crate::json;
 
 /// A line with one or several batches, or with damaged ones.
 pub(super) fn check(line: &Value) -> Checked {
@@ -117,19 +116,15 @@ fn show_control(batch: &Batch, record: &RecordView<'_>, shown: &mut Value) -> Re
     }
     let value = batch.bytes().slice_ref(record.value.unwrap_or_default());
     let decoded = ControlRecord::decode(key, value).map_err(|error| error.to_string())?;
-    let (name, message) = match &decoded {
-        ControlRecord::LeaderChange(message) => ("LeaderChangeMessage", json::to_json(message, 0)),
-        ControlRecord::SnapshotHeader(message) => {
-            ("SnapshotHeaderRecord", json::to_json(message, 0))
-        }
-        ControlRecord::SnapshotFooter(message) => {
-            ("SnapshotFooterRecord", json::to_json(message, 0))
-        }
-        ControlRecord::KRaftVersion(message) => ("KRaftVersionRecord", json::to_json(message, 0)),
-        ControlRecord::Voters(message) => ("VotersRecord", json::to_json(message, 0)),
+    let name = match &decoded {
+        ControlRecord::LeaderChange(_) => "LeaderChangeMessage",
+        ControlRecord::SnapshotHeader(_) => "SnapshotHeaderRecord",
+        ControlRecord::SnapshotFooter(_) => "SnapshotFooterRecord",
+        ControlRecord::KRaftVersion(_) => "KRaftVersionRecord",
+        ControlRecord::Voters(_) => "VotersRecord",
     };
     shown["controlMessage"] = name.into();
-    shown["controlJson"] = message;
+    shown["controlJson"] = decoded.to_json();
     Ok(())
 }
 
