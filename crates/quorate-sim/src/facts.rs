@@ -26,8 +26,6 @@ pub(crate) struct Entry {
     /// A digest of this batch and all before it: equal chains are equal logs.
     pub(crate) chain: u64,
     pub(crate) bytes: Bytes,
-    /// The voter set that it brings.
-    pub(crate) voters: Option<VoterSet>,
 }
 
 /// The content of a directory.
@@ -35,6 +33,8 @@ pub(crate) struct Entry {
 pub(crate) struct Image {
     pub(crate) election: Option<ElectionState>,
     pub(crate) log: Vec<Entry>,
+    /// The voter sets in the log, each with the number of its batch.
+    voters: Vec<(usize, VoterSet)>,
 }
 
 impl Image {
@@ -66,27 +66,20 @@ impl Image {
         }
     }
 
+    /// A directory with this election state and an empty log.
+    pub(crate) fn of(election: Option<ElectionState>) -> Image {
+        Image { election, ..Image::default() }
+    }
+
     /// The batch as it would stand at the end of this log.
     pub(crate) fn next(&self, batch: &EncodedBatch) -> Entry {
         let before = self.log.last().map_or(0, |entry| entry.chain);
-        let is_control = BatchHeader::parse(&batch.bytes).is_ok_and(|header| header.is_control());
-        let mut voters = None;
-        if is_control {
-            for read in records::check(batch.bytes.clone()).batches {
-                for (_, record) in read.control {
-                    if let ControlRecord::Voters(set) = record {
-                        voters = Some(set);
-                    }
-                }
-            }
-        }
         Entry {
             base: batch.base,
             end: batch.end,
             epoch: batch.epoch,
             chain: Digest::chain(before, &batch.bytes),
             bytes: batch.bytes.clone(),
-            voters,
         }
     }
 
@@ -96,8 +89,12 @@ impl Image {
             StoreWrite::Truncate { to } => {
                 let keep = self.count_below(*to);
                 self.log.truncate(keep);
+                self.voters.retain(|(at, _)| *at < keep);
             }
             StoreWrite::Append(batch) => {
+                if let Some(voters) = voters_in(&batch.bytes) {
+                    self.voters.push((self.log.len(), voters));
+                }
                 let entry = self.next(batch);
                 self.log.push(entry);
             }
@@ -120,6 +117,20 @@ impl Image {
         }
         epochs
     }
+}
+
+/// The voter set that a batch brings.
+fn voters_in(bytes: &Bytes) -> Option<VoterSet> {
+    if !BatchHeader::parse(bytes).is_ok_and(|header| header.is_control()) {
+        return None;
+    }
+    let batches = records::check(bytes.clone()).batches;
+    let control = batches.into_iter().flat_map(|batch| batch.control);
+    let sets = control.filter_map(|(_, record)| match record {
+        ControlRecord::Voters(set) => Some(set),
+        _ => None,
+    });
+    sets.last()
 }
 
 /// What the file keeps of an election state: version 0 has no directory, and lists voters for information.
@@ -162,8 +173,7 @@ impl NodeFacts {
 
     /// The voter set that counts for what its process sees.
     pub(crate) fn voters(&self) -> &VoterSet {
-        let latest = self.view.log.iter().rev().find_map(|entry| entry.voters.as_ref());
-        latest.unwrap_or(&self.first_voters)
+        self.view.voters.last().map_or(&self.first_voters, |(_, set)| set)
     }
 }
 

@@ -32,8 +32,9 @@ pub struct Plan {
     pub schedule: Vec<(Micros, Action)>,
     /// When faults end and the quiet phase begins.
     pub quiet_at: Micros,
-    /// Records that logs begin with, per node: (epoch, records). Empty for an empty directory.
-    pub logs: Vec<Vec<(i32, usize)>>,
+    /// What directories begin with, per node: epochs, each with this many records after its leader's own, or with
+    /// nothing in the log at all. Empty for an empty directory.
+    pub logs: Vec<Vec<(i32, Option<usize>)>>,
 }
 
 /// Timeouts of all nodes.

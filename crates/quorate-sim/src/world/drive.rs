@@ -345,10 +345,6 @@ impl<W: Workload> World<'_, W> {
         epoch: quorate_core::Epoch,
         reason: &'static str,
     ) {
-        // The start told of the first.
-        if reason == "started" {
-            return;
-        }
         self.history.roles.push(RoleChange { at: self.now, node, role, epoch, reason });
         self.count(match role {
             "unattached" => Count::ToUnattached,

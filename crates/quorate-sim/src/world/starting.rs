@@ -20,7 +20,6 @@ use crate::clock::{Clock, SECOND, instant};
 use crate::counters::Count;
 use crate::disk::SimFs;
 use crate::facts::{Image, NodeFacts, Seen, as_stored};
-use crate::history::RoleChange;
 use crate::machine::{self, CLUSTER, Machine, Process, directory_id, log_dir, node_id};
 use crate::plan::Plan;
 use crate::workload::Workload;
@@ -73,7 +72,7 @@ pub(super) fn machines<M>(plan: &Plan) -> (Vec<Machine<M>>, Vec<NodeFacts>) {
 }
 
 /// Gives a directory a past: epochs, each with its leader's record and this many others.
-fn preload(plan: &Plan, index: usize, disk: &SimFs, log: &[(i32, usize)]) -> Image {
+fn preload(plan: &Plan, index: usize, disk: &SimFs, log: &[(i32, Option<usize>)]) -> Image {
     let mut opened = Store::open(disk.clone(), machine::options(plan, index)).expect("a good disk");
     let mut queue = VecDeque::new();
     let mut image = Image::default();
@@ -93,6 +92,7 @@ fn preload(plan: &Plan, index: usize, disk: &SimFs, log: &[(i32, usize)]) -> Ima
             voters: Vec::new(),
         };
         queue.push_back(StoreWrite::ElectionState(state));
+        let Some(records) = records else { continue };
         let opening = encode_control(base.0, *epoch, 0, &[control_out(&change)]).expect("no names");
         let mut batches = vec![(1, opening)];
         for i in 0..*records {
@@ -162,8 +162,7 @@ impl<W: Workload> World<'_, W> {
         }
         let id = directory.id();
         let (recovered, store) = directory.into_parts();
-        let mut found =
-            Image { election: recovered.election.as_ref().map(as_stored), log: Vec::new() };
+        let mut found = Image::of(recovered.election.as_ref().map(as_stored));
         let disk = self.machines[node].disk.inner.clone();
         match read_log(&disk, &log_dir()) {
             Err(error) => return self.fail("recovery", error.to_string()),
@@ -244,13 +243,6 @@ impl<W: Workload> World<'_, W> {
             description: &description,
         });
         self.history.starts.push((self.now, node));
-        self.history.roles.push(RoleChange {
-            at: self.now,
-            node,
-            role: description.role,
-            epoch: description.epoch,
-            reason: "started",
-        });
         let reader = store.reader();
         let mut process = Process {
             replica,
