@@ -14,6 +14,7 @@ use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
 use crate::scan::Scan;
 use crate::small_file;
+use crate::store::BOOTSTRAP_FILE;
 
 /// The content of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -42,6 +43,19 @@ pub fn parse_file_name(name: &str) -> Option<OffsetAndEpoch> {
     }
     let offset = quorate_core::Offset(offset.parse().ok()?);
     Some(OffsetAndEpoch::new(offset, quorate_core::Epoch(epoch.parse().ok()?)))
+}
+
+/// Writes the `bootstrap.checkpoint` of Kafka 4.0 to 4.3 into a log directory, durably.
+///
+/// # Errors
+///
+/// Those of the disk.
+pub fn write_bootstrap<F: FileSystem>(
+    fs: &F,
+    dir: &Path,
+    batches: &[Bytes],
+) -> Result<(), StorageError> {
+    small_file::replace(fs, &dir.join(BOOTSTRAP_FILE), &batches.concat())
 }
 
 /// Reads a checkpoint, also the `bootstrap.checkpoint` of Kafka 4.0 to 4.3; `None` if there is none.

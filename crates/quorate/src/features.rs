@@ -37,6 +37,12 @@ const RELEASES: [(&str, i16); 28] = [
 /// The level that a directory is formatted with unless told otherwise: that of Kafka 4.4.
 pub(crate) const LATEST_PRODUCTION: MetadataVersion = MetadataVersion(33);
 
+/// The latest level for production of Kafka 4.0.
+pub(crate) const V4_0_IV3: MetadataVersion = MetadataVersion(25);
+
+/// The first level with SCRAM users in the metadata log (KIP-900).
+pub(crate) const SCRAM_SINCE: MetadataVersion = MetadataVersion(11);
+
 /// From this metadata.version on, this level is a feature's default.
 type Default = (i16, i16);
 

@@ -1,10 +1,11 @@
-//! `quorate format`: what Kafka's storage tool does, in the layout of Kafka 4.4.
+//! `quorate format`: what Kafka's storage tool does, in the layout of Kafka 4.4 or of the releases before.
 //!
 //! `meta.properties` is written last in each directory: a directory that has it is whole, and one
 //! where formatting was cut off can be formatted again.
 
 mod bootstrap;
 mod checkpoint;
+mod scram;
 mod voters;
 
 use std::io::Write;
@@ -16,8 +17,8 @@ use quorate_storage::RealFs;
 use quorate_storage::fs::FileSystem as _;
 use quorate_storage::meta_properties::{self, MetaProperties};
 
-use self::bootstrap::{Bootstrap, Wanted};
-pub(crate) use self::checkpoint::feature_level;
+pub(crate) use self::bootstrap::feature_level;
+use self::bootstrap::{Bootstrap, Layout, Wanted};
 use crate::config::Config;
 use crate::directories::{self, State};
 use crate::failure::{Exit, Failure};
@@ -32,6 +33,15 @@ A quorum of three: make three directory ids with `quorate random-uuid`, then on 
 
 A single controller, to which others can be added:
   quorate format -t $(quorate random-uuid) -c controller.properties --standalone
+
+A quorum with nodes of Kafka 4.0 to 4.3 needs --layout 4.0 on every node: in a directory of layout 4.4 an older
+node loses features and users, or takes them for committed and never passes them on. A node of 4.4 opens both.
+The release must be one that the oldest node knows; layout 4.0 begins with 4.0-IV3 unless told otherwise.
+
+Users for SASL/SCRAM, there from the first start on:
+  --add-scram 'SCRAM-SHA-256=[name=alice,password=secret,iterations=8192]'
+  --add-scram 'SCRAM-SHA-512=[name=bob,salt=\"BASE64\",saltedpassword=\"BASE64\"]'
+A password on the command line can be seen by other users of the machine; a salted one does not give it away.
 
 Exit codes: 0 formatted, or formatted already with -g; 1 refused, nothing was written, or not all of it.")]
 pub(crate) struct Args {
@@ -53,12 +63,24 @@ pub(crate) struct Args {
     /// Leave directories alone that are formatted already.
     #[arg(short = 'g', long)]
     ignore_formatted: bool,
-    /// The release whose features the cluster begins with: 4.4, 4.0-IV3, ... [default: 4.4-IV2]
+    /// The release whose features the cluster begins with: 4.4, 4.0-IV3, ... [default: 4.4-IV2; of layout 4.0, 4.0-IV3]
     #[arg(short, long, value_name = "RELEASE")]
     release_version: Option<String>,
     /// The level of one feature, NAME=LEVEL; may come several times.
     #[arg(short, long, value_name = "NAME=LEVEL")]
     feature: Vec<String>,
+    /// The layout of the directories: 4.0 if nodes of Kafka 4.0 to 4.3 are to open them, see below.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "4.4",
+        hide_possible_values = true,
+        value_name = "4.0|4.4"
+    )]
+    layout: Layout,
+    /// A user with a SCRAM credential, MECHANISM=[name=..,password=..]; may come several times.
+    #[arg(short = 'S', long, value_name = "CREDENTIAL")]
+    add_scram: Vec<String>,
 }
 
 /// What to format, once the arguments are read.
@@ -68,6 +90,7 @@ pub(crate) struct Plan<'a> {
     /// The voters of a new quorum; none for static voters, or for a node that joins.
     pub(crate) voters: Option<VoterSet>,
     pub(crate) bootstrap: Bootstrap,
+    pub(crate) layout: Layout,
     pub(crate) ignore_formatted: bool,
 }
 
@@ -80,6 +103,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let bootstrap = Bootstrap::new(&Wanted {
         release: args.release_version.clone(),
         features: args.feature.clone(),
+        layout: args.layout,
+        scram: args.add_scram.clone(),
         allow_unstable: config.unstable_features,
     })?;
     let voters = initial_voters(args, &config)?;
@@ -89,6 +114,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         cluster: &args.cluster_id,
         voters,
         bootstrap,
+        layout: args.layout,
         ignore_formatted: args.ignore_formatted,
     };
     format(&plan, out)
@@ -105,6 +131,7 @@ pub(crate) fn plan_latest<'a>(
         cluster,
         voters: Some(voters::parse(list, config.default_listener())?),
         bootstrap: Bootstrap::new(&Wanted::default())?,
+        layout: Layout::default(),
         ignore_formatted: true,
     })
 }
@@ -240,9 +267,7 @@ fn unused(used: &[DirectoryId]) -> Result<DirectoryId, Failure> {
 
 fn write_directory(plan: &Plan<'_>, dir: &Path, id: DirectoryId) -> Result<(), Failure> {
     create_dirs(dir)?;
-    if plan.config.controller && dir == plan.config.metadata_dir {
-        checkpoint::write(plan, dir)?;
-    }
+    checkpoint::write(plan, dir)?;
     let meta = MetaProperties {
         cluster: plan.cluster.to_owned(),
         node: plan.config.node,

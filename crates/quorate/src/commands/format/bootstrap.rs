@@ -1,27 +1,61 @@
-//! The metadata that a new cluster begins with: `metadata.version` and the features that come with it.
+//! The metadata that a new cluster begins with: `metadata.version`, the features that come with it, and users.
 
 use std::collections::BTreeMap;
 
-use crate::failure::Failure;
-use crate::features::{self, KRAFT_VERSION, LATEST_PRODUCTION, METADATA_VERSION, MetadataVersion};
+use bytes::Bytes;
+use quorate_wire::EncodeError;
+use quorate_wire::metadata::{FeatureLevelRecord, MetadataRecord, UserScramCredentialRecord};
 
-/// The features that a directory is formatted with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use super::scram;
+use crate::failure::Failure;
+use crate::features::{
+    self, KRAFT_VERSION, LATEST_PRODUCTION, METADATA_VERSION, MetadataVersion, SCRAM_SINCE,
+    V4_0_IV3,
+};
+
+/// How a directory is laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Layout {
+    /// That of Kafka 4.0 to 4.3: the records in `bootstrap.checkpoint`, in every log directory.
+    #[value(name = "4.0")]
+    V4_0,
+    /// That of Kafka 4.4: the records in the 0-0 checkpoint of controllers.
+    #[default]
+    #[value(name = "4.4")]
+    V4_4,
+}
+
+impl Layout {
+    /// The release that the layout is named after: a node of it must be able to read the records.
+    fn default_release(self) -> MetadataVersion {
+        match self {
+            Layout::V4_0 => V4_0_IV3,
+            Layout::V4_4 => LATEST_PRODUCTION,
+        }
+    }
+}
+
+/// The features and users that a directory is formatted with.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bootstrap {
     /// The release.
     pub(crate) metadata_version: MetadataVersion,
     /// The records in their order: `metadata.version`, then the others that are on, names ascending. Never
     /// `kraft.version`, which is a control record.
     pub(crate) levels: Vec<(String, i16)>,
+    /// The credentials of users, in the order of the arguments.
+    pub(crate) scram: Vec<UserScramCredentialRecord>,
     /// The level of `kraft.version` that was asked for.
     pub(crate) kraft_version: Option<i16>,
 }
 
-/// What `--release-version` and `--feature` say.
+/// What `--layout`, `--release-version`, `--feature` and `--add-scram` say.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) release: Option<String>,
     pub(crate) features: Vec<String>,
+    pub(crate) layout: Layout,
+    pub(crate) scram: Vec<String>,
     pub(crate) allow_unstable: bool,
 }
 
@@ -75,24 +109,64 @@ impl Bootstrap {
                 levels.push((name.to_owned(), level));
             }
         }
-        Ok(Bootstrap { metadata_version, levels, kraft_version })
+        let scram = wanted.scram.iter().map(|argument| scram::credential(argument));
+        let scram = scram.collect::<Result<Vec<_>, _>>()?;
+        if !scram.is_empty() && metadata_version < SCRAM_SINCE {
+            return Err(Failure::new(format!(
+                "SCRAM is only supported in {METADATA_VERSION} {} or later.",
+                SCRAM_SINCE.name()
+            ))
+            .next("give a later --release-version, or leave --add-scram out"));
+        }
+        Ok(Bootstrap { metadata_version, levels, scram, kraft_version })
+    }
+
+    /// The values of the records, in their order.
+    pub(crate) fn values(&self) -> Result<Vec<Bytes>, EncodeError> {
+        let levels = self.levels.iter().map(|(name, level)| feature_level(name, *level));
+        let scram = self.scram.iter().cloned();
+        let scram = scram.map(|record| MetadataRecord::UserScramCredential(record).encode(0));
+        levels.chain(scram).collect()
     }
 
     /// The line that the storage tool prints, as Java shows these records.
     pub(crate) fn line(&self) -> String {
-        let records: Vec<String> = self
-            .levels
-            .iter()
-            .map(|(name, level)| {
-                format!("ApiMessageAndVersion(FeatureLevelRecord(name='{name}', featureLevel={level}) at version 0)")
-            })
-            .collect();
+        let levels = self.levels.iter().map(|(name, level)| {
+            format!("FeatureLevelRecord(name='{name}', featureLevel={level})")
+        });
+        let scram = self.scram.iter().map(|record| {
+            format!(
+                "UserScramCredentialRecord(name='{}', mechanism={}, salt={:?}, storedKey={:?}, serverKey={:?}, \
+                 iterations={})",
+                record.name,
+                record.mechanism,
+                signed(&record.salt),
+                signed(&record.stored_key),
+                signed(&record.server_key),
+                record.iterations
+            )
+        });
+        let records = levels.chain(scram);
+        let records: Vec<String> =
+            records.map(|record| format!("ApiMessageAndVersion({record} at version 0)")).collect();
         format!(
             "Bootstrap metadata: BootstrapMetadata(records=[{}], metadataVersionLevel={}, source=format command)",
             records.join(", "),
             self.metadata_version.level()
         )
     }
+}
+
+/// The value of a FeatureLevelRecord.
+pub(crate) fn feature_level(name: &str, level: i16) -> Result<Bytes, EncodeError> {
+    let record =
+        FeatureLevelRecord { name: name.to_owned(), feature_level: level, ..Default::default() };
+    MetadataRecord::FeatureLevel(record).encode(0)
+}
+
+/// Java's bytes.
+fn signed(bytes: &[u8]) -> Vec<i8> {
+    bytes.iter().map(|byte| byte.cast_signed()).collect()
 }
 
 fn parse_feature(feature: &str) -> Result<(String, i16), Failure> {
@@ -121,6 +195,6 @@ fn release(wanted: &Wanted, level: Option<i16>) -> Result<MetadataVersion, Failu
                 "No MetadataVersion with feature level {level}. Valid feature levels are from {first} to {last}."
             ))
         }),
-        (None, None) => Ok(LATEST_PRODUCTION),
+        (None, None) => Ok(wanted.layout.default_release()),
     }
 }

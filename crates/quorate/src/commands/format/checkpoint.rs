@@ -14,9 +14,9 @@ use quorate_wire::control::{
     SnapshotHeaderRecord, VotersRecord, VotersRecordVoter,
 };
 use quorate_wire::message::Listener;
-use quorate_wire::metadata::{FeatureLevelRecord, MetadataRecord};
 use quorate_wire::{EncodeError, Uuid, batch};
 
+use super::bootstrap::Layout;
 use super::{Plan, disk};
 use crate::clock;
 use crate::failure::Failure;
@@ -50,56 +50,87 @@ pub(super) fn check_empty(metadata_dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the checkpoint into the metadata log directory.
-pub(super) fn write(plan: &Plan<'_>, metadata_dir: &Path) -> Result<(), Failure> {
+/// Writes the checkpoints of a log directory that its layout has.
+pub(super) fn write(plan: &Plan<'_>, dir: &Path) -> Result<(), Failure> {
+    let now_ms = clock::now_ms();
+    let is_metadata_dir = dir == plan.config.metadata_dir;
+    match plan.layout {
+        Layout::V4_0 => {
+            let data = Data { header_ms: 0, control: Vec::new(), with_records: true };
+            let batches = batches(plan, data, now_ms)?;
+            checkpoint::write_bootstrap(&RealFs, dir, &batches).map_err(disk)?;
+            match is_metadata_dir && plan.voters.is_some() {
+                true => write_first(plan, dir, now_ms, false),
+                false => Ok(()),
+            }
+        }
+        Layout::V4_4 if plan.config.controller && is_metadata_dir => {
+            write_first(plan, dir, now_ms, true)
+        }
+        Layout::V4_4 => Ok(()),
+    }
+}
+
+/// Writes the 0-0 checkpoint.
+fn write_first(
+    plan: &Plan<'_>,
+    metadata_dir: &Path,
+    now_ms: i64,
+    with_records: bool,
+) -> Result<(), Failure> {
     let log_dir = metadata_dir.join(LOG_DIR);
     RealFs
         .create_dir(&log_dir)
         .and_then(|()| RealFs.sync_dir(metadata_dir))
         .map_err(|error| Failure::new(format!("cannot create {}: {error}", log_dir.display())))?;
-    let batches = batches(plan, clock::now_ms()).map_err(|error| {
-        Failure::new(format!("the voters cannot be written: {error}"))
-            .next("give shorter host or listener names")
-    })?;
+    let mut control = Vec::new();
+    if plan.config.static_voters.is_empty() {
+        let record = KRaftVersionRecord { kraft_version: 1, ..Default::default() };
+        control.push(ControlRecord::KRaftVersion(record));
+    }
+    control.extend(plan.voters.as_ref().map(|set| ControlRecord::Voters(voters_record(set))));
+    let data = Data { header_ms: now_ms, control, with_records };
+    let batches = batches(plan, data, now_ms)?;
     checkpoint::write(&RealFs, &log_dir, checkpoint::BOOTSTRAP, &batches).map_err(disk)?;
     Ok(())
 }
 
-/// Header, KRaftVersion and Voters in one batch; the features; the footer. Offsets count from 0, the epoch
-/// is 0.
-fn batches(plan: &Plan<'_>, now_ms: i64) -> Result<Vec<Bytes>, EncodeError> {
-    let mut control = vec![ControlRecord::SnapshotHeader(SnapshotHeaderRecord {
-        last_contained_log_timestamp: now_ms,
-        ..Default::default()
-    })];
-    if plan.config.static_voters.is_empty() {
-        control.push(ControlRecord::KRaftVersion(KRaftVersionRecord {
-            kraft_version: 1,
-            ..Default::default()
-        }));
-    }
-    control.extend(plan.voters.as_ref().map(|set| ControlRecord::Voters(voters_record(set))));
-    let features: Vec<Bytes> = plan
-        .bootstrap
-        .levels
-        .iter()
-        .map(|(name, level)| feature_level(name, *level))
-        .collect::<Result<_, _>>()?;
-    let footer = [ControlRecord::SnapshotFooter(SnapshotFooterRecord::default())];
-    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let data_base = count(control.len());
-    Ok(vec![
-        batch::encode_control(0, 0, now_ms, &control)?,
-        batch::encode_data(data_base, 0, now_ms, &features),
-        batch::encode_control(data_base + count(features.len()), 0, now_ms, &footer)?,
-    ])
+/// What a checkpoint holds between its header and its footer.
+struct Data {
+    /// The time in the header record.
+    header_ms: i64,
+    /// What follows the header in its batch.
+    control: Vec<ControlRecord>,
+    /// Whether the bootstrap records are in it.
+    with_records: bool,
 }
 
-/// The value of a FeatureLevelRecord.
-pub(crate) fn feature_level(name: &str, level: i16) -> Result<Bytes, EncodeError> {
-    let record =
-        FeatureLevelRecord { name: name.to_owned(), feature_level: level, ..Default::default() };
-    MetadataRecord::FeatureLevel(record).encode(0)
+/// Header and control records in one batch; the bootstrap records; the footer. Offsets count from 0, the
+/// epoch is 0.
+fn batches(plan: &Plan<'_>, data: Data, now_ms: i64) -> Result<Vec<Bytes>, Failure> {
+    encode(plan, data, now_ms).map_err(|error| {
+        Failure::new(format!("the checkpoint cannot be written: {error}"))
+            .next("give shorter names of hosts, listeners or users")
+    })
+}
+
+fn encode(plan: &Plan<'_>, data: Data, now_ms: i64) -> Result<Vec<Bytes>, EncodeError> {
+    let mut control = vec![ControlRecord::SnapshotHeader(SnapshotHeaderRecord {
+        last_contained_log_timestamp: data.header_ms,
+        ..Default::default()
+    })];
+    control.extend(data.control);
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let mut batches = vec![batch::encode_control(0, 0, now_ms, &control)?];
+    let mut next = count(control.len());
+    if data.with_records {
+        let values = plan.bootstrap.values()?;
+        batches.push(batch::encode_data(next, 0, now_ms, &values));
+        next += count(values.len());
+    }
+    let footer = [ControlRecord::SnapshotFooter(SnapshotFooterRecord::default())];
+    batches.push(batch::encode_control(next, 0, now_ms, &footer)?);
+    Ok(batches)
 }
 
 fn voters_record(set: &VoterSet) -> VotersRecord {
