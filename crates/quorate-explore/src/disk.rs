@@ -48,12 +48,10 @@ impl Disk {
                     // A gap: recovery finds zeros there and cuts.
                     return;
                 }
-                // Where a truncation did not survive, the new bytes stand over old ones, and what is after them
-                // is found as long as its epoch may follow.
-                let tail = self.log.iter().copied().filter(|old| {
-                    let old = batches.get(*old);
-                    old.base >= batch.end && old.epoch >= batch.epoch
-                });
+                // Where a truncation did not survive, the new bytes stand over old ones, and what stood after these
+                // is still there.
+                let old = self.log.iter().copied();
+                let tail = old.filter(|old| batches.get(*old).base >= batch.end);
                 let tail: Vec<BatchId> = tail.collect();
                 self.log.retain(|old| batches.get(*old).end <= batch.base);
                 self.log.push(*id);

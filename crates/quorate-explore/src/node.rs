@@ -107,7 +107,7 @@ pub(crate) struct Node {
     pub(crate) committed: Offset,
     /// The last epoch in which this directory's vote was given away, and to whom: told to anyone, even before a
     /// crash.
-    promised: Option<(Epoch, ReplicaKey)>,
+    pub(crate) promised: Option<(Epoch, ReplicaKey)>,
     /// The last epoch that this directory was written to have led, before the last crash.
     led: Epoch,
 }
@@ -473,10 +473,8 @@ impl Node {
                     self.promise(vote.epoch, me)?;
                 }
             }
-            Request::BeginQuorumEpoch(begin) => {
-                if (epoch, leader) != (begin.epoch, Some(me.id)) {
-                    return Err("announces itself before its leadership is durable".into());
-                }
+            Request::BeginQuorumEpoch(begin) if (epoch, leader) != (begin.epoch, Some(me.id)) => {
+                return Err("announces itself before its leadership is durable".into());
             }
             Request::Fetch(fetch) => {
                 if epoch != fetch.epoch {
@@ -579,15 +577,16 @@ impl Node {
             return Err(format!("counts {} as durable, which is not", view.durable_end));
         }
         // 19: the effective voters are the latest of the log.
-        let in_log = self.log.iter().flat_map(|id| &batches.get(*id).control).filter_map(
+        let mut in_log = self.log.iter().flat_map(|id| &batches.get(*id).control).filter_map(
             |(offset, record)| match record {
                 quorate_core::message::ControlRecord::Voters(set) => Some((*offset, set)),
                 _ => None,
             },
         );
         let first = (!cluster.bound.static_voters).then_some(Offset(-1));
-        let (offset, set) =
-            in_log.last().map_or((first, &cluster.voters), |(offset, set)| (Some(offset), set));
+        let (offset, set) = in_log
+            .next_back()
+            .map_or((first, &cluster.voters), |(offset, set)| (Some(offset), set));
         if view.voters_offset != offset || view.voters != *set {
             return Err(format!(
                 "its voters are those of {:?}, not {offset:?}",

@@ -1,9 +1,10 @@
 //! What must hold between replicas, after every event and over all of history (protocol reference 8.1; the
 //! numbers are its). A single replica's rules are in `node.rs`.
 
-use quorate_core::{Epoch, NodeId, Offset};
+use quorate_core::{Epoch, NodeId, Offset, ReplicaKey};
 
 use crate::batches::{BatchId, Batches};
+use crate::cluster::key;
 use crate::node::Node;
 
 /// So many epochs at the most.
@@ -17,6 +18,7 @@ pub(crate) struct View {
     epoch: Epoch,
     leader: Option<NodeId>,
     committed: Offset,
+    promised: Option<(Epoch, ReplicaKey)>,
     log: Vec<BatchId>,
     disk_log: Vec<BatchId>,
 }
@@ -29,6 +31,7 @@ impl View {
             epoch: node.epoch,
             leader: node.leader,
             committed: node.committed,
+            promised: node.promised,
             log: node.log.clone(),
             disk_log: node.disk.log.clone(),
         }
@@ -110,6 +113,22 @@ impl History {
             return Err(format!(
                 "goes on while what is committed, up to {end}, is durable on {holders} of {voters} voters"
             ));
+        }
+        // 3: a leader has the votes of a majority, each of them on stable media before it was told.
+        if changed.role == "leader" {
+            let me = key(usize::from(changed.place));
+            let voted = |node: &&Node| {
+                node.promised.is_some_and(|(epoch, candidate)| {
+                    epoch > changed.epoch || (epoch == changed.epoch && candidate == me)
+                })
+            };
+            let votes = nodes.clone().take(voters).filter(voted).count();
+            if votes <= voters / 2 {
+                return Err(format!(
+                    "leads epoch {} with the votes of {votes} of {voters} voters",
+                    changed.epoch
+                ));
+            }
         }
         // 7: the leader of the highest epoch has it all.
         let latest = self.leaders.iter().rposition(|leader| *leader != 0);
