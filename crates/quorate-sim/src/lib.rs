@@ -3,6 +3,35 @@
 //! The core, the codec and the storage code that ship run on virtual time: one event after another, no threads,
 //! no real clock, and one seed that decides everything. A run has a [`Plan`](plan::Plan), drawn beforehand, so
 //! that a failure can be cut down to a short story.
+//!
+//! # How it hangs together
+//!
+//! `world.rs` is the event loop. A [`Plan`](plan::Plan) holds the cluster, its rates and its schedule of
+//! [`Action`](plan::Action)s; `world/drive.rs` is the node's driver loop over `quorate-driver`,
+//! `world/storage.rs` its commit thread, `world/network.rs` the wire. `facts.rs` keeps what is true beside the
+//! replicas (what each disk holds, what is committed), and every checker compares what it sees with that.
+//!
+//! - A **fault**: a variant of [`Action`](plan::Action), an arm in `world/faults.rs`, a
+//!   [`Count`](counters::Count) so that it shows how often it came, a line in `scenarios/default.rs`.
+//! - A **checker**: a file in `checkers/` that implements `Checker` over `Seen`, and a line in
+//!   `checkers.rs`. It gets the facts of just before the event.
+//! - A **scenario**: a file in `scenarios/` with a plan and what is expected of the run's
+//!   [`History`](history::History), and a line in `scenarios.rs`.
+//!
+//! # Your own state machine
+//!
+//! Implement [`Workload`](workload::Workload) and run seeds with it:
+//!
+//! ```no_run
+//! use quorate_sim::{runner, scenarios, workload::Ledger};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let (statistics, failed) = runner::run_seeds(&scenarios::ALL[0], 0..100, 2, &Ledger)?;
+//! assert_eq!(failed, None);
+//! println!("{}", statistics.table());
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 
