@@ -47,16 +47,28 @@ pub(crate) struct Outbox {
 /// The state of a destination. One that has no entry is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Slot {
-    /// The deadline counts from the moment at which the request leaves.
+    /// The timeout counts from the moment at which the request leaves.
     Awaiting {
         id: CorrelationId,
         kind: RequestKind,
         timeout: Duration,
-        deadline: Option<Instant>,
+        sent: Option<Instant>,
     },
     BackingOff {
         until: Instant,
     },
+    /// It is well, and not asked again for a moment.
+    Pausing {
+        until: Instant,
+    },
+}
+
+/// A request whose answer came.
+pub(crate) struct Answered {
+    pub(crate) by: NodeId,
+    pub(crate) kind: RequestKind,
+    /// When it was sent; absent for one that had not left yet.
+    pub(crate) sent: Option<Instant>,
 }
 
 /// What was asked of a peer.
@@ -95,10 +107,11 @@ impl Hash for Outbox {
         for (to, slot) in slots {
             to.hash(state);
             match slot {
-                Slot::Awaiting { id: _, kind, timeout: _, deadline } => {
-                    (Some(kind), deadline.is_some()).hash(state)
+                Slot::Awaiting { id: _, kind, timeout: _, sent } => {
+                    (0, kind, sent.is_some()).hash(state)
                 }
-                Slot::BackingOff { until: _ } => None::<RequestKind>.hash(state),
+                Slot::BackingOff { until: _ } => 1.hash(state),
+                Slot::Pausing { until: _ } => 2.hash(state),
             }
         }
     }
@@ -156,7 +169,7 @@ impl Outbox {
         };
         self.last_correlation += 1;
         let id = CorrelationId(self.last_correlation);
-        self.slots.insert(to.id, Slot::Awaiting { id, kind, timeout, deadline: None });
+        self.slots.insert(to.id, Slot::Awaiting { id, kind, timeout, sent: None });
         self.send_after(turn, after, Message::Request { to, id, request });
     }
 
@@ -171,9 +184,9 @@ impl Outbox {
 
     fn send(&mut self, turn: &mut Turn<'_>, message: Message) {
         if let Message::Request { to, .. } = &message
-            && let Some(Slot::Awaiting { timeout, deadline, .. }) = self.slots.get_mut(&to.id)
+            && let Some(Slot::Awaiting { sent, .. }) = self.slots.get_mut(&to.id)
         {
-            *deadline = Some(turn.now + *timeout);
+            *sent = Some(turn.now);
         }
         turn.output.messages.push(message);
     }
@@ -215,13 +228,15 @@ impl Outbox {
     }
 
     /// Takes the request that this answer belongs to, if it still counts.
-    pub(crate) fn take(&mut self, answered: CorrelationId) -> Option<(NodeId, RequestKind)> {
-        let (to, kind) = self.slots.iter().find_map(|(to, slot)| match slot {
-            Slot::Awaiting { id, kind, .. } if *id == answered => Some((*to, *kind)),
+    pub(crate) fn take(&mut self, answered: CorrelationId) -> Option<Answered> {
+        let answered = self.slots.iter().find_map(|(to, slot)| match slot {
+            Slot::Awaiting { id, kind, sent, .. } if *id == answered => {
+                Some(Answered { by: *to, kind: *kind, sent: *sent })
+            }
             _ => None,
         })?;
-        self.slots.remove(&to);
-        Some((to, kind))
+        self.slots.remove(&answered.by);
+        Some(answered)
     }
 
     /// Whether the answer to this request still counts.
@@ -233,6 +248,10 @@ impl Outbox {
 
     pub(crate) fn back_off(&mut self, to: NodeId, until: Instant) {
         self.slots.insert(to, Slot::BackingOff { until });
+    }
+
+    pub(crate) fn pause(&mut self, to: NodeId, until: Instant) {
+        self.slots.insert(to, Slot::Pausing { until });
     }
 
     pub(crate) fn is_ready(&self, to: NodeId) -> bool {
@@ -260,11 +279,11 @@ impl Outbox {
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<(NodeId, RequestKind)> {
         let mut timed_out = Vec::new();
         self.slots.retain(|to, slot| match slot {
-            Slot::Awaiting { kind, deadline: Some(deadline), .. } if *deadline <= now => {
+            Slot::Awaiting { kind, timeout, sent: Some(sent), .. } if *sent + *timeout <= now => {
                 timed_out.push((*to, *kind));
                 false
             }
-            Slot::BackingOff { until } => *until > now,
+            Slot::BackingOff { until } | Slot::Pausing { until } => *until > now,
             Slot::Awaiting { .. } => true,
         });
         timed_out
@@ -275,8 +294,12 @@ impl Outbox {
         self.slots
             .values()
             .filter_map(|slot| match slot {
-                Slot::Awaiting { deadline, .. } => deadline.map(|at| (at, Timeout::Request)),
-                Slot::BackingOff { until } => Some((*until, Timeout::Backoff)),
+                Slot::Awaiting { timeout, sent, .. } => {
+                    sent.map(|at| (at + *timeout, Timeout::Request))
+                }
+                Slot::BackingOff { until } | Slot::Pausing { until } => {
+                    Some((*until, Timeout::Backoff))
+                }
             })
             .min()
     }

@@ -207,6 +207,11 @@ impl Replica {
         self.config.node
     }
 
+    /// The log end.
+    pub fn log_end(&self) -> Offset {
+        self.log.end()
+    }
+
     /// All below is on stable media.
     pub fn durable_end(&self) -> Offset {
         self.log.durable_end()

@@ -10,10 +10,10 @@ mod vote;
 use alloc::format;
 use core::time::Duration;
 
-use crate::ids::{Endpoints, Epoch, NodeId, ReplicaKey};
+use crate::ids::{Endpoints, Epoch, Instant, NodeId, Offset, ReplicaKey};
 use crate::io::{CorrelationId, Destination};
 use crate::message::{CurrentLeader, ErrorCode, Received, Response, Unreachable, Via};
-use crate::outbox::{RequestKind, Turn};
+use crate::outbox::{Answered, RequestKind, Turn};
 use crate::replica::Replica;
 use crate::role::Role;
 
@@ -49,9 +49,10 @@ impl Replica {
         response: Result<Response<Received>, Unreachable>,
     ) {
         // An answer to a request of an earlier role, or one that timed out, means nothing any more.
-        let Some((from, kind)) = self.outbox.take(id) else {
+        let Some(Answered { by: from, kind, sent }) = self.outbox.take(id) else {
             return;
         };
+        let before = self.progress();
         let handled = match response {
             // With a broken disk nothing can be taken over; that it was heard ends a resignation's retries.
             Ok(_) if self.storage_failed() => {
@@ -89,6 +90,33 @@ impl Replica {
             let search_pace =
                 if is_search { self.config.election_timeout / 10 } else { Duration::ZERO };
             self.outbox.back_off(from, turn.now + self.config.retry_backoff.max(search_pace));
+        } else if kind == RequestKind::Fetch {
+            let may_ask_at = sent.map_or(turn.now, |sent| sent + self.config.retry_backoff);
+            let is_idle = may_ask_at > turn.now && self.progress() == before;
+            self.pace_fetches(from, may_ask_at, is_idle);
+        }
+    }
+
+    /// What an answer to Fetch may bring: an epoch, a leader, records, a truncation, a high watermark.
+    fn progress(&self) -> (Epoch, Option<NodeId>, Offset, u64, Option<Offset>) {
+        (self.epoch, self.leader(), self.log.end(), self.log.generation(), self.high_watermark)
+    }
+
+    /// A leader holds a Fetch until there is something to say. One that says nothing again and again is asked once in
+    /// a retry backoff.
+    ///
+    /// Differs from Kafka, which asks thousands of times a second.
+    fn pace_fetches(&mut self, from: NodeId, may_ask_at: Instant, is_idle: bool) {
+        let Role::Follower(role) = &mut self.role else {
+            return;
+        };
+        if role.leader != from {
+            return;
+        }
+        let was_idle = core::mem::replace(&mut role.was_idle, is_idle);
+        // Once may be chance: a leader that has just learnt something, or has no more room for parked Fetches.
+        if was_idle && is_idle {
+            self.outbox.pause(from, may_ask_at);
         }
     }
 

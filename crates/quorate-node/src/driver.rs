@@ -11,8 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use quorate_core::io::{
     Event, Input, Message, Output, RequestId, StorageTrouble, Timeout, WriteId,
 };
-use quorate_core::message::{ErrorCode, LogRange, Response, Unreachable, VoterAnswer};
-use quorate_core::{Instant as CoreInstant, Offset, Replica};
+use quorate_core::message::{
+    ErrorCode, FetchOutcome, LogRange, Received, Response, Unreachable, VoterAnswer,
+};
+use quorate_core::{Instant as CoreInstant, NodeId, Offset, Replica};
 use quorate_driver::{Filled, LeaderToken, Leadership, Log, NotAppended, Outcome, Proposals};
 use quorate_network::{Incoming, Listener, PeerEvent, Peers, Reply};
 use quorate_rpc::server::ServerContext;
@@ -42,6 +44,8 @@ pub(crate) struct Driver {
     pub(crate) peers: Peers,
     pub(crate) peer_events: mpsc::Receiver<PeerEvent>,
     pub(crate) commands: mpsc::Receiver<Command>,
+    /// Whether a batch begins at an offset that memory does not have any more.
+    pub(crate) is_boundary_on_disk: Box<dyn Fn(Offset) -> bool + Send>,
     pub(crate) cold: SyncSender<ColdAnswer>,
     pub(crate) cold_answers: mpsc::Receiver<ColdAnswer>,
     pub(crate) applier: Applier,
@@ -185,11 +189,41 @@ impl Driver {
 
     fn on_peer_event(&mut self, event: PeerEvent) {
         match event {
-            PeerEvent::Response { id, response, .. } => self.step(Input::Response { id, response }),
+            PeerEvent::Response { id, to, response } => {
+                let response = response.and_then(|response| self.check_divergence(to, response));
+                self.step(Input::Response { id, response });
+            }
             PeerEvent::Closed { to } => {
                 tracing::debug!(peer = %to, "the peer closed its connection")
             }
         }
+    }
+
+    /// Histories part between batches: an answer that would have us cut a batch in two is nobody's history.
+    fn check_divergence(
+        &self,
+        from: NodeId,
+        response: Response<Received>,
+    ) -> Result<Response<Received>, Unreachable> {
+        if let Response::Fetch(fetch) = &response
+            && let FetchOutcome::Diverging(diverging) = fetch.outcome
+        {
+            let target = self.replica.truncation_target(diverging);
+            // What would cut nothing, or too much, is the core's to refuse. Few truncations reach back beyond memory, so that
+            // reading the few kilobytes around one from disk, here, holds up nothing that matters.
+            let is_boundary = target >= self.replica.log_end()
+                || target.0 <= 0
+                || self
+                    .log
+                    .tail()
+                    .is_boundary(target)
+                    .unwrap_or_else(|| (self.is_boundary_on_disk)(target));
+            if !is_boundary {
+                tracing::warn!(peer = %from, %diverging, "refused: the log would be cut inside a batch, at {target}");
+                return Err(Unreachable::Malformed);
+            }
+        }
+        Ok(response)
     }
 
     fn on_command(&mut self, command: Command) {

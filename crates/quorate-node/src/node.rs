@@ -217,6 +217,7 @@ async fn build<F: FileSystem>(
         });
     })?;
     let (cold, cold_answers) = cold::start(reader.clone())?;
+    let boundaries = reader.clone();
     let applier = Applier::start(state_machine, reader, log_start, leadership)?;
     Ok(Driver {
         replica,
@@ -229,6 +230,9 @@ async fn build<F: FileSystem>(
         peers,
         peer_events,
         commands,
+        is_boundary_on_disk: Box::new(move |offset| {
+            boundaries.is_boundary(offset).unwrap_or(false)
+        }),
         cold,
         cold_answers,
         applier,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quorate_core::Offset;
+use quorate_wire::batch::BatchHeader;
 
 use crate::error::StorageError;
 use crate::fs::FileSystem;
@@ -63,6 +64,23 @@ impl<F: FileSystem> LogReader<F> {
             return Ok(Vec::new());
         }
         result
+    }
+}
+
+impl<F: FileSystem> LogReader<F> {
+    /// Whether the log can be cut here: a batch begins at this offset, or the log ends there.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](LogReader::read).
+    pub fn is_boundary(&self, offset: Offset) -> Result<bool, StorageError> {
+        let end = self.shared.read().list.last().map(|segment| segment.end);
+        if Some(offset) == end {
+            return Ok(true);
+        }
+        let found = self.read(offset, Offset(i64::MAX), 0)?;
+        let first = found.first().and_then(|bytes| BatchHeader::parse(bytes).ok());
+        Ok(first.is_some_and(|header| header.base_offset == offset.0))
     }
 }
 

@@ -101,6 +101,17 @@ impl Tail {
         }
     }
 
+    /// Whether the log can be cut here: a batch begins at this offset, or the log ends there. `None` if it is too
+    /// far back for this memory.
+    pub fn is_boundary(&self, offset: Offset) -> Option<bool> {
+        if offset == self.end {
+            return Some(true);
+        }
+        let first = self.batches.partition_point(|(_, batch)| batch.end <= offset);
+        let (_, batch) = self.batches.get(first)?;
+        (batch.base <= offset).then_some(batch.base == offset)
+    }
+
     /// How many bytes of batches it holds.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -166,6 +177,15 @@ mod tests {
         assert_eq!(hot(&tail, 0, 9, 30), [10, 20]);
         assert_eq!(hot(&tail, 3, 9, 1000), [10, 20, 30], "from inside a batch: the whole batch");
         assert_eq!(hot(&tail, 0, 5, 1000), [10, 20], "nothing beyond `to`");
+        let boundary = |offset| tail.is_boundary(Offset(offset));
+        assert_eq!(
+            [boundary(0), boundary(2), boundary(4), boundary(8)],
+            [Some(true), Some(false), Some(true), Some(false)]
+        );
+        assert_eq!(
+            [boundary(9), Tail::new(Offset(9), 0).is_boundary(Offset(4))],
+            [Some(true), None]
+        );
         assert_eq!(tail.read(Offset(9), Offset(20), 1000), TailRead::Nothing);
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Follower {
     hinted_at: Option<Instant>,
     /// How many rounds of pre-votes a refusal has led to in vain.
     hinted_rounds: u32,
+    /// Its last answer came at once and brought nothing.
+    pub(crate) was_idle: bool,
 }
 
 impl Follower {
@@ -32,6 +34,7 @@ impl Follower {
             reconnects: false,
             hinted_at: None,
             hinted_rounds: 0,
+            was_idle: false,
         }
     }
 

@@ -58,6 +58,8 @@ fn cold_reads(segment_bytes: u64) {
             at = expected[found.len() - 1].end;
         }
         assert!(found.iter().eq(expected.iter().map(|batch| &batch.bytes)), "from {from}");
+        let begins = log.iter().any(|batch| batch.base == Offset(from));
+        assert_eq!(reader.is_boundary(Offset(from)).unwrap(), begins, "at {from}");
     }
     assert_eq!(reader.read(end, Offset(end.0 + 5), 300).unwrap(), Vec::<bytes::Bytes>::new());
     let third = &log[2];

@@ -46,7 +46,14 @@ impl Replica {
                 .high_watermark
                 .map_or(FetcherHighWatermark::Unknown, FetcherHighWatermark::Known),
         };
-        self.outbox.request(turn, to, Request::Fetch(request), self.config.request_timeout);
+        // One Fetch is out at a time: one to a server that is silent too must leave time to ask the leader again.
+        let timeout = match &self.role {
+            Role::Follower(role) if role.leader != to.id => {
+                self.config.request_timeout.min(self.config.fetch_timeout / 2)
+            }
+            _ => self.config.request_timeout,
+        };
+        self.outbox.request(turn, to, Request::Fetch(request), timeout);
     }
 
     /// A random server that may know the leader, if no answer is awaited from anyone.
@@ -126,14 +133,7 @@ impl Replica {
         from: NodeId,
         diverging: OffsetAndEpoch,
     ) -> Handled {
-        let ours = self.log.end_of_epoch(diverging.epoch);
-        let target = if diverging.epoch.0 == 0 {
-            diverging.offset.min(self.log.end())
-        } else if ours.epoch == diverging.epoch {
-            ours.offset.min(diverging.offset)
-        } else {
-            ours.offset
-        };
+        let target = self.truncation_target(diverging);
         if diverging.offset.0 < 0 || diverging.epoch.0 < 0 || target >= self.log.end() {
             self.odd(
                 turn,
@@ -157,6 +157,19 @@ impl Replica {
         let event = Event::Truncated { to: target, generation: self.log.generation() };
         turn.output.events.push(event);
         Handled::Done
+    }
+
+    /// Where our log would have to end, were it to follow one that ends an epoch there. The edge refuses an answer for
+    /// which that is inside a batch: logs of one history part between batches.
+    pub fn truncation_target(&self, diverging: OffsetAndEpoch) -> Offset {
+        let ours = self.log.end_of_epoch(diverging.epoch);
+        if diverging.epoch.0 == 0 {
+            diverging.offset.min(self.log.end())
+        } else if ours.epoch == diverging.epoch {
+            ours.offset.min(diverging.offset)
+        } else {
+            ours.offset
+        }
     }
 
     fn latch_integrity_fault(&mut self, turn: &mut Turn<'_>, diverging: OffsetAndEpoch) {

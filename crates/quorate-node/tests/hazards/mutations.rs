@@ -1,0 +1,96 @@
+//! Recorded frames with random changes, sent to running nodes: each is answered or its connection closed, and the quorum
+//! commits all the while. `cargo xtask interop mutations` sends many more, to processes whose memory it watches.
+
+use std::time::Duration;
+
+use crate::fake::{Answer, Asker, Fake};
+use crate::nodes::{Pair, run};
+
+const COUNT: u64 = 2000;
+
+/// Repeatable chance: SplitMix64.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(bound.max(1)).unwrap()).unwrap()
+    }
+
+    fn byte(&mut self) -> u8 {
+        u8::try_from(self.next() & 0xff).unwrap()
+    }
+}
+
+fn frames() -> Vec<Vec<u8>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/wire/frames.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    let hex = |line: &str| {
+        let digits = line.split_once("\"hex\":\"").unwrap().1.split('"').next().unwrap().to_owned();
+        (0..digits.len() / 2)
+            .map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap())
+            .collect::<Vec<u8>>()
+    };
+    text.lines().filter(|line| line.contains("\"direction\":\"request\"")).map(hex).collect()
+}
+
+fn mutate(frame: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    for _ in 0..=chance.below(4) {
+        let at = chance.below(frame.len());
+        match chance.below(6) {
+            0 => frame[at] ^= 1 << chance.below(8),
+            1 => frame[at] = chance.byte(),
+            2 => frame.truncate(at.max(1)),
+            3 => frame.insert(at, chance.byte()),
+            4 => {
+                frame.remove(at);
+            }
+            _ => {
+                let end = (at + 4).min(frame.len());
+                frame[at..end].fill([0, 0xff, 0x7f, 0x80][chance.below(4)]);
+            }
+        }
+        if frame.is_empty() {
+            frame.push(0);
+        }
+    }
+    // In most cases the size fits, or nothing behind it would be looked at.
+    if chance.below(8) != 0 && frame.len() > 4 {
+        let len = i32::try_from(frame.len() - 4).unwrap();
+        frame[..4].copy_from_slice(&len.to_be_bytes());
+    }
+    frame
+}
+
+#[test]
+fn a_quorum_survives_mutated_frames() {
+    run(async {
+        let fake = Fake::start(|_| Answer::Close).await;
+        let pair = Pair::start(fake.port);
+        let frames = frames();
+        assert!(frames.len() > 50);
+        let mut chance = Chance(7);
+        let mut commits = 0;
+        for i in 0..COUNT {
+            let frame = &frames[chance.below(frames.len())];
+            let mutated = mutate(frame, &mut chance);
+            let target = &pair.nodes[usize::try_from(i % 2).unwrap()];
+            let answer = Asker::connect(target.port).await.finish(&mutated);
+            // What came was a whole frame, or nothing.
+            let _ = tokio::time::timeout(Duration::from_secs(20), answer).await.expect("in time");
+            if i % 50 == 0 {
+                pair.commit().await;
+                commits += 1;
+            }
+        }
+        assert_eq!(commits, COUNT / 50);
+    });
+}

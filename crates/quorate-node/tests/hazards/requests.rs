@@ -1,0 +1,250 @@
+//! A fake voter that asks hazards: items 3 to 5, 8, 13 and 17, and peers that ask without end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quorate_core::message::{
+    BeginQuorumEpochRequest, EndQuorumEpochRequest, ErrorCode, FetchRequest, FetchSnapshotRequest,
+    FetcherHighWatermark, Received, Request, Response, VoteRequest,
+};
+use quorate_core::{Endpoints, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey};
+
+use crate::fake::{Answer, Asker, Fake};
+use crate::nodes::{Pair, Running, endpoints, run};
+
+fn vote(replica: i32, epoch: i32, offset: i64, last: i32, pre_vote: bool) -> Request {
+    Request::Vote(VoteRequest {
+        voter: None,
+        replica: ReplicaKey::new(NodeId(replica), None),
+        epoch: Epoch(epoch),
+        log_end: OffsetAndEpoch::new(Offset(offset), Epoch(last)),
+        pre_vote,
+    })
+}
+
+fn begin(leader: i32, epoch: i32, endpoints: Endpoints) -> Request {
+    let (leader, epoch) = (NodeId(leader), Epoch(epoch));
+    Request::BeginQuorumEpoch(BeginQuorumEpochRequest { voter: None, leader, epoch, endpoints })
+}
+
+fn end(leader: i32, epoch: i32) -> Request {
+    Request::EndQuorumEpoch(EndQuorumEpochRequest {
+        leader: NodeId(leader),
+        epoch: Epoch(epoch),
+        preferred_candidates: Vec::new(),
+        endpoints: endpoints(9),
+    })
+}
+
+fn fetch(replica: i32, epoch: i32, offset: i64, last: i32, wait: i32, bytes: i32) -> Request {
+    Request::Fetch(FetchRequest {
+        replica: ReplicaKey::new(NodeId(replica), None),
+        epoch: Epoch(epoch),
+        offset: Offset(offset),
+        last_fetched_epoch: Epoch(last),
+        max_wait_ms: wait,
+        max_bytes: bytes,
+        high_watermark: FetcherHighWatermark::Unsaid,
+    })
+}
+
+fn fetch_snapshot(replica: i32, offset: i64, epoch: i32, position: i64) -> Request {
+    Request::FetchSnapshot(FetchSnapshotRequest {
+        replica: ReplicaKey::new(NodeId(replica), None),
+        epoch: Epoch(1),
+        snapshot: OffsetAndEpoch::new(Offset(offset), Epoch(epoch)),
+        position,
+        max_bytes: 1000,
+    })
+}
+
+/// The error of an answer, at either level; NONE for a vote that is not granted is no error.
+fn is_refused(response: &Response<Received>) -> bool {
+    match response {
+        Response::Vote(answer) => !answer.granted,
+        Response::BeginQuorumEpoch(answer) | Response::EndQuorumEpoch(answer) => {
+            answer.error != ErrorCode::NONE
+        }
+        Response::Fetch(answer) => answer.error != ErrorCode::NONE,
+        Response::FetchSnapshot(answer) => answer.error != ErrorCode::NONE,
+        Response::TopLevel(_) => true,
+        _ => false,
+    }
+}
+
+/// A voter 3 that votes for nobody and follows nobody.
+async fn silent_voter() -> Fake {
+    Fake::start(|_| Answer::Close).await
+}
+
+#[test]
+fn each_is_refused_and_changes_nothing() {
+    run(async {
+        let fake = silent_voter().await;
+        let pair = Pair::start(fake.port);
+        pair.commit().await;
+        let last = i32::MAX;
+        for target in &pair.nodes {
+            let (leader, token) = pair.leader().await;
+            let own = target.describe().await.key.id.0;
+            let (leader, epoch) = (leader.describe().await.key.id.0, token.epoch().0);
+            let is_leader = own == leader;
+            let mut hazards = vec![
+                ("a vote for the receiver itself", vote(own, epoch + 1, 1000, epoch, false)),
+                ("a pre-vote for the receiver itself", vote(own, epoch, 1000, epoch, true)),
+                ("a vote at the end of epochs", vote(3, last, 1000, epoch, false)),
+                ("a pre-vote at the end of epochs", vote(3, last, 1000, epoch, true)),
+                ("a vote near the end of epochs", vote(3, last - 1, 1000, epoch, false)),
+                ("a vote of nobody", vote(-1, epoch + 1, 1000, epoch, false)),
+                ("a vote with a negative offset", vote(3, epoch + 1, -1, epoch, false)),
+                ("a vote with a negative epoch", vote(3, epoch + 1, 1000, -1, false)),
+                ("a vote whose log is of its epoch", vote(3, epoch + 1, 1000, epoch + 1, false)),
+                ("a vote whose log is of a later epoch", vote(3, epoch, 1000, epoch + 5, true)),
+                ("a vote of a negative epoch", vote(3, -5, 1000, -7, false)),
+                ("another leader of the epoch", begin(3, epoch, endpoints(fake.port))),
+                ("an unknown leader of the epoch", begin(7, epoch, endpoints(fake.port))),
+                ("one without endpoints", begin(7, epoch, Endpoints::new())),
+                ("a leader at the end of epochs", begin(3, last, endpoints(fake.port))),
+                ("a leader with a negative id", begin(-1, epoch + 1, endpoints(fake.port))),
+                ("the end of another leader's epoch", end(3, epoch)),
+                ("the end of an unknown leader's epoch", end(7, epoch)),
+                ("the end of epochs", end(3, last)),
+                ("the receiver leads", begin(own, epoch + 1, endpoints(9))),
+                ("the receiver resigned", end(own, epoch + 1)),
+                ("a Fetch of a negative offset", fetch(3, epoch, -1, epoch, 0, 1000)),
+                ("a Fetch of a negative last epoch", fetch(3, epoch, 0, -1, 0, 1000)),
+                ("a Fetch whose log is of a later epoch", fetch(3, epoch, 0, epoch + 1, 0, 1000)),
+                ("a Fetch that waits a negative time", fetch(3, epoch, 0, 0, -1, 1000)),
+                ("a Fetch of a later epoch", fetch(3, epoch + 1, 0, 0, 0, 1000)),
+                ("a Fetch at the end of epochs", fetch(3, last, 0, 0, 0, 1000)),
+                ("a Fetch of the receiver's own", fetch(own, epoch, 0, 0, 0, 1000)),
+                ("a snapshot of nowhere", fetch_snapshot(3, i64::MAX, last, 0)),
+                ("a snapshot from a negative position", fetch_snapshot(3, 0, 0, -1)),
+                ("a snapshot for the receiver itself", fetch_snapshot(own, 0, 0, 0)),
+            ];
+            if !is_leader {
+                hazards.push(("the receiver leads this epoch", begin(own, epoch, endpoints(9))));
+                hazards.push(("the receiver resigned this epoch", end(own, epoch)));
+            }
+            for (name, request) in hazards {
+                let before = state(target).await;
+                let answer = Asker::connect(target.port).await.ask(&request).await;
+                let refused = match &answer {
+                    None | Some(Err(_)) => true,
+                    Some(Ok(response)) => is_refused(response),
+                };
+                assert!(refused, "{name}, to node {own}: {answer:?}");
+                assert_eq!(state(target).await, before, "{name}, to node {own}");
+                let committed = pair.commit().await;
+                assert!(committed > Offset(0), "{name}");
+            }
+        }
+    });
+}
+
+/// What no refused request changes. The log grows all the while.
+async fn state(running: &Running) -> (&'static str, Epoch, Option<NodeId>, Option<ReplicaKey>) {
+    let now = running.describe().await;
+    (now.role, now.epoch, now.leader, now.voted)
+}
+
+/// Fetches of offsets that no log has are answered or parked, and acknowledge nothing.
+#[test]
+fn a_fetch_from_beyond_the_end_acknowledges_nothing() {
+    run(async {
+        let fake = silent_voter().await;
+        let pair = Pair::start(fake.port);
+        pair.commit().await;
+        let (leader, token) = pair.leader().await;
+        let epoch = token.epoch().0;
+        for offset in [1000, i64::MAX - 1, i64::MAX] {
+            let request = fetch(3, epoch, offset, epoch, 100, i32::MAX);
+            let answer = Asker::connect(leader.port).await.ask(&request).await;
+            assert!(matches!(answer, Some(Ok(Response::Fetch(_)))), "{offset}: {answer:?}");
+            let now = leader.describe().await;
+            assert!(now.high_watermark <= Some(now.log_end.offset), "{offset}");
+        }
+        let committed = pair.commit().await;
+        assert!(committed < Offset(100), "{committed:?}");
+    });
+}
+
+/// Item 3, by a request: a leader of a higher epoch that nobody can reach. The others elect one of theirs.
+#[test]
+fn a_leader_of_a_higher_epoch_whom_nobody_can_reach() {
+    run(async {
+        let fake = silent_voter().await;
+        let pair = Pair::start(fake.port);
+        pair.commit().await;
+        for endpoints in [
+            Endpoints::new(),
+            Endpoints::from([(
+                quorate_core::ListenerName::new("OTHER"),
+                quorate_core::Endpoint::new("127.0.0.1", 9),
+            )]),
+            endpoints(9),
+        ] {
+            let (_, token) = pair.leader().await;
+            for target in &pair.nodes {
+                let request = begin(7, token.epoch().0 + 1, endpoints.clone());
+                let answer = Asker::connect(target.port).await.ask(&request).await;
+                assert!(answer.is_some());
+            }
+            pair.commit().await;
+        }
+    });
+}
+
+/// Peers that ask without pause, of which each question costs an answer: the quorum keeps its leader and commits.
+#[test]
+fn peers_that_ask_without_end() {
+    run(async {
+        let fake = silent_voter().await;
+        let pair = Pair::start(fake.port);
+        pair.commit().await;
+        let (_, token) = pair.leader().await;
+        let epoch = token.epoch().0;
+        let served = Arc::new(AtomicU64::new(0));
+        let ports = [pair.nodes[0].port, pair.nodes[1].port];
+        // On a thread of their own, or they would wait for this test between two questions.
+        let counted = served.clone();
+        let flood = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let loops = async {
+                for port in ports {
+                    for request in [
+                        vote(3, 0, 0, 0, true),
+                        vote(3, epoch, 0, 0, true),
+                        fetch(9, 0, 0, 0, 0, 1 << 20),
+                        fetch(9, epoch, 0, 0, 0, 1 << 20),
+                        Request::DescribeQuorum,
+                    ] {
+                        let served = counted.clone();
+                        tokio::spawn(async move {
+                            let mut asker = Asker::connect(port).await;
+                            while asker.ask(&request).await.is_some() {
+                                served.fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    }
+                }
+                tokio::time::sleep(Duration::from_secs(4)).await;
+            };
+            runtime.block_on(loops);
+        });
+        let start = Instant::now();
+        let mut commits = 0;
+        while start.elapsed() < Duration::from_secs(3) {
+            pair.commit().await;
+            commits += 1;
+        }
+        let (_, now) = pair.leader().await;
+        flood.join().expect("the flood ends");
+        let served = served.load(Ordering::Relaxed);
+        assert!(served > 1000, "only {served} questions: no flood");
+        assert!(commits >= 30, "{commits} commits beside {served} questions in 3 s");
+        assert_eq!(now.epoch(), token.epoch(), "the leader stays");
+    });
+}
