@@ -8,23 +8,23 @@ use crate::step::{cargo, step, succeed, target};
 
 /// A `quorate` binary.
 #[derive(Debug)]
-pub(super) struct Binary {
-    pub(super) path: PathBuf,
+pub(crate) struct Binary {
+    pub(crate) path: PathBuf,
 }
 
 /// What is shipped.
-pub(super) fn release() -> Result<Binary> {
+pub(crate) fn release() -> Result<Binary> {
     build(None, &target(), &[])
 }
 
 /// The test build whose unsynced writes stay in memory. It has a target folder of its own, so that the
 /// shipped binary is never it.
-pub(super) fn power_cut() -> Result<Binary> {
+pub(crate) fn power_cut() -> Result<Binary> {
     build(None, &target().join("power-cut"), POWER_CUT)
 }
 
 /// The same from another tree.
-pub(super) fn power_cut_of(source: &Path, target: &Path) -> Result<Binary> {
+pub(crate) fn power_cut_of(source: &Path, target: &Path) -> Result<Binary> {
     build(Some(source), target, POWER_CUT)
 }
 

@@ -14,14 +14,14 @@ use super::history::Incarnation;
 use super::process::{Process, Said, output_within};
 
 /// How many voters there are.
-pub(super) const NODES: usize = 3;
+pub(crate) const NODES: usize = 3;
 
 /// Small, so that segments roll every few seconds.
 const SEGMENT_BYTES: u32 = 128 << 10;
 
 /// The directories, and whatever runs.
 #[derive(Debug)]
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     binary: PathBuf,
     dir: PathBuf,
     ports: Vec<u16>,
@@ -34,7 +34,7 @@ const TOOL_BOUND: Duration = Duration::from_secs(30);
 
 impl Cluster {
     /// Formats the directories of a dynamic quorum under `dir`.
-    pub(super) fn format(binary: &Binary, dir: PathBuf) -> Result<Cluster> {
+    pub(crate) fn format(binary: &Binary, dir: PathBuf) -> Result<Cluster> {
         let cluster = Cluster {
             binary: binary.path.clone(),
             dir,
@@ -101,12 +101,12 @@ impl Cluster {
     }
 
     /// Where a node's log and quorum-state are.
-    pub(super) fn log_dir(&self, node: usize) -> PathBuf {
+    pub(crate) fn log_dir(&self, node: usize) -> PathBuf {
         self.data(node).join("__cluster_metadata-0")
     }
 
     /// Starts a node that is down.
-    pub(super) fn start(
+    pub(crate) fn start(
         &mut self,
         node: usize,
         workload: Option<&str>,
@@ -127,27 +127,27 @@ impl Cluster {
     }
 
     /// Where the stderr of a process is kept.
-    pub(super) fn log_file(&self, who: Incarnation) -> PathBuf {
+    pub(crate) fn log_file(&self, who: Incarnation) -> PathBuf {
         log_file(&self.dir, who)
     }
 
     /// Takes a running node out, to be ended.
-    pub(super) fn take(&mut self, node: usize) -> Option<Process> {
+    pub(crate) fn take(&mut self, node: usize) -> Option<Process> {
         self.running.get_mut(node).and_then(Option::take)
     }
 
     /// The running process of a node.
-    pub(super) fn running(&self, node: usize) -> Option<&Process> {
+    pub(crate) fn running(&self, node: usize) -> Option<&Process> {
         self.running.get(node).and_then(Option::as_ref)
     }
 
     /// The running processes.
-    pub(super) fn all_running(&mut self) -> impl Iterator<Item = &mut Process> {
+    pub(crate) fn all_running(&mut self) -> impl Iterator<Item = &mut Process> {
         self.running.iter_mut().filter_map(Option::as_mut)
     }
 
     /// The quorum's own account of itself, as JSON.
-    pub(super) fn describe(&self) -> Result<serde_json::Value> {
+    pub(crate) fn describe(&self) -> Result<serde_json::Value> {
         let mut describe = Command::new(&self.binary);
         describe.args([
             "quorum",

@@ -34,25 +34,39 @@ pub(super) struct Entry {
     pub(super) id: Id,
 }
 
+/// The segments of a log, by base offset, as their files have them.
+#[derive(Debug)]
+pub(super) struct Segments(Vec<(i64, PathBuf, Bytes)>);
+
+impl Segments {
+    /// Reads the files of a log directory.
+    pub(super) fn read(log_dir: &Path) -> Result<Segments> {
+        let with_content = |(base, path): (i64, PathBuf)| {
+            let content = fs::read(&path).with_context(|| path.display().to_string())?;
+            Ok((base, path, content.into()))
+        };
+        Ok(Segments(segments(log_dir)?.into_iter().map(with_content).collect::<Result<_>>()?))
+    }
+}
+
 impl LogCopy {
-    /// Reads the segments of a log directory, whose log begins at offset 0. A torn end is no error.
-    pub(super) fn read(log_dir: &Path) -> Result<LogCopy> {
+    /// Takes a log that begins at offset 0 apart. A torn end is no error.
+    pub(super) fn parse(segments: Segments) -> LogCopy {
         let mut copy = LogCopy::default();
         let mut bytes = BytesMut::new();
-        for (base, path) in segments(log_dir)? {
+        for (base, path, content) in segments.0 {
             if base != copy.end() {
                 copy.cut =
                     Some(format!("{} begins, but the log ends at {}", path.display(), copy.end()));
                 break;
             }
-            let content = fs::read(&path).with_context(|| path.display().to_string())?;
-            copy.add_segment(content.into(), &path, &mut bytes);
+            copy.add_segment(content, &path, &mut bytes);
             if copy.cut.is_some() {
                 break;
             }
         }
         copy.bytes = bytes.freeze();
-        Ok(copy)
+        copy
     }
 
     fn add_segment(&mut self, mut rest: Bytes, path: &Path, bytes: &mut BytesMut) {
@@ -188,9 +202,9 @@ mod tests {
         fs::write(dir.join("00000000000000000003.log"), torn).expect("a file");
         fs::write(dir.join("00000000000000000003.index"), "").expect("a file");
         fs::write(dir.join("00000000000000000000.log"), batch(0, 1, &[1, 2, 3])).expect("a file");
-        let copy = LogCopy::read(&dir);
+        let segments = Segments::read(&dir);
         fs::remove_dir_all(&dir).expect("removed");
-        let copy = copy.expect("a log");
+        let copy = LogCopy::parse(segments.expect("a log"));
         assert_eq!(copy.end(), 4);
         assert_eq!(copy.at(3), Some(&Entry { offset: 3, epoch: 2, id: Id(4) }));
         assert!(

@@ -20,16 +20,16 @@ use super::lines::{Id, Outcome, is_integrity_fault, leader_epoch, outcome};
 
 /// Something that a process said.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) who: Incarnation,
+pub(crate) struct Said {
+    pub(crate) who: Incarnation,
     /// When it was read.
-    pub(super) at: Instant,
-    pub(super) what: What,
+    pub(crate) at: Instant,
+    pub(crate) what: What,
 }
 
 /// What it said.
 #[derive(Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     /// What became of a record.
     Outcome(Id, Outcome),
     /// It leads this epoch.
@@ -44,15 +44,15 @@ pub(super) enum What {
 
 /// A running process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
-    pub(super) who: Incarnation,
+    pub(crate) who: Incarnation,
 }
 
 impl Process {
     /// Starts `quorate run`. Must be called on the main thread: the kernel ties the child to the thread that
     /// started it.
-    pub(super) fn start(
+    pub(crate) fn start(
         binary: &Binary,
         config: &Path,
         workload: Option<&str>,
@@ -89,24 +89,29 @@ impl Process {
         Ok(process)
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How it ended, if it has.
-    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().context("a node cannot be waited for")
     }
 
     /// SIGKILL.
-    pub(super) fn kill(&mut self) -> Result<()> {
+    pub(crate) fn kill(&mut self) -> Result<()> {
         self.child.kill().context("a node cannot be killed")
     }
 
     /// Waits until a killed process is gone.
-    pub(super) fn wait(&mut self) -> Result<()> {
+    pub(crate) fn wait(&mut self) -> Result<()> {
         self.child.wait().context("a node cannot be waited for")?;
         Ok(())
     }
 
     /// SIGTERM. The process may take its time.
-    pub(super) fn terminate(&self) -> Result<()> {
+    pub(crate) fn terminate(&self) -> Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).context("a node cannot be signalled")
     }
@@ -172,7 +177,7 @@ fn say(sender: &SyncSender<Said>, who: Incarnation, what: What) -> bool {
 }
 
 /// Waits for a command no longer than `bound`, and kills it after that.
-pub(super) fn output_within(command: &mut Command, bound: Duration) -> Result<String> {
+pub(crate) fn output_within(command: &mut Command, bound: Duration) -> Result<String> {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let deadline = Instant::now() + bound;

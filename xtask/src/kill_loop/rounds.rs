@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::sleep;
+use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -15,7 +15,7 @@ use super::elections::Elections;
 use super::failure::{Checked, found};
 use super::history::{History, Incarnation};
 use super::lines::Outcome;
-use super::log_copy::LogCopy;
+use super::log_copy::{LogCopy, Segments};
 use super::process::{Process, Said, What};
 use super::settle::settled;
 use super::verdict;
@@ -66,6 +66,13 @@ pub(super) struct Loop {
     leaderless: Option<(Instant, i32)>,
     figures: Figures,
     start: Instant,
+}
+
+/// The logs on all disks at a time when no node was up.
+struct Disks {
+    /// All that was acknowledged by then lies below this offset.
+    below: i64,
+    logs: JoinHandle<Vec<LogCopy>>,
 }
 
 /// What the last line tells.
@@ -144,8 +151,9 @@ impl Loop {
             }
             Kind::All => {
                 self.kill(&victims)?;
-                self.check_disks()?;
+                let disks = self.read_disks()?;
                 self.restart(victims.clone())?;
+                self.check_disks(disks)?;
             }
             Kind::Deposed => {
                 let (followers, _) = self.leave_leader_alone()?;
@@ -191,7 +199,8 @@ impl Loop {
         }
         let high_watermark = self.wait_until_settled()?;
         self.stop_all()?;
-        let logs = self.read_logs()?;
+        let disks = self.read_disks()?;
+        let logs = self.parsed(disks.logs)?;
         verdict::final_state(&self.history, &logs, high_watermark)?;
         self.figures.acknowledged = self.history.acknowledged().len();
         self.figures.unknown = self.history.unknown();
@@ -297,15 +306,27 @@ impl Loop {
         Ok(())
     }
 
-    /// While all nodes are down.
-    fn check_disks(&mut self) -> Checked {
-        let logs = self.read_logs()?;
-        verdict::majority_has_acknowledged(&self.history, &logs)
+    /// What all disks have. Nobody is up, nor waits for us to make sense of it: that would be leaderless time.
+    fn read_disks(&self) -> Checked<Disks> {
+        let logs = (0..NODES).map(|node| Segments::read(&self.cluster.log_dir(node)));
+        let logs: Vec<Segments> = logs.collect::<anyhow::Result<_>>()?;
+        let below = self.history.acknowledged().last_key_value().map_or(0, |(last, _)| last + 1);
+        let parse = move || logs.into_iter().map(LogCopy::parse).collect();
+        Ok(Disks { below, logs: thread::spawn(parse) })
     }
 
-    fn read_logs(&self) -> Checked<Vec<LogCopy>> {
-        let logs = (0..NODES).map(|node| LogCopy::read(&self.cluster.log_dir(node)));
-        Ok(logs.collect::<anyhow::Result<_>>()?)
+    /// Whatever was acknowledged when all nodes were down was on the disks of a majority.
+    fn check_disks(&mut self, disks: Disks) -> Checked {
+        let logs = self.parsed(disks.logs)?;
+        verdict::majority_has_acknowledged(&self.history, &logs, disks.below)
+    }
+
+    /// Goes on listening until the logs are taken apart.
+    fn parsed(&mut self, logs: JoinHandle<Vec<LogCopy>>) -> Checked<Vec<LogCopy>> {
+        while !logs.is_finished() {
+            self.listen(Duration::from_millis(20), |_| false)?;
+        }
+        Ok(logs.join().map_err(|_| anyhow!("a log cannot be taken apart"))?)
     }
 
     /// SIGTERM to all; each must hand over and exit with 0.

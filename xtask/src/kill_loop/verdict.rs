@@ -7,9 +7,14 @@ use super::history::History;
 use super::lines::Outcome;
 use super::log_copy::{Entry, LogCopy};
 
-/// While all nodes are down: whatever was acknowledged is on the disks of a majority.
-pub(super) fn majority_has_acknowledged(history: &History, logs: &[LogCopy]) -> Checked {
-    for (&offset, &(id, epoch)) in history.acknowledged() {
+/// While all nodes are down: whatever was acknowledged, all of it below this offset, is on the disks of a
+/// majority.
+pub(super) fn majority_has_acknowledged(
+    history: &History,
+    logs: &[LogCopy],
+    below: i64,
+) -> Checked {
+    for (&offset, &(id, epoch)) in history.acknowledged().range(..below) {
         let wanted = Entry { offset, epoch, id };
         let copies = logs.iter().filter(|log| log.at(offset) == Some(&wanted)).count();
         if copies * 2 <= logs.len() {
@@ -180,10 +185,10 @@ mod tests {
     fn a_majority_must_have_what_is_acknowledged() {
         let (whole, short) = ([batch(0, 1, &[1, 2])], [batch(0, 1, &[1])]);
         let logs = [log(&whole), log(&short), log(&whole)];
-        majority_has_acknowledged(&history(), &logs).expect("two of three");
+        majority_has_acknowledged(&history(), &logs, 2).expect("two of three");
         let logs = [log(&whole), log(&short), log(&short)];
         assert_eq!(
-            check_of(majority_has_acknowledged(&history(), &logs)),
+            check_of(majority_has_acknowledged(&history(), &logs, 2)),
             "acknowledged-on-majority"
         );
     }
