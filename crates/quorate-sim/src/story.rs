@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::run::run_with;
 use crate::scenarios::Scenario;
 use crate::shrink::shrink;
@@ -89,7 +89,10 @@ fn describe(plan: &Plan) -> String {
         plan.clock_rates,
         plan.wake
     );
-    for (at, action) in &plan.schedule {
+    let is_proposal = |action: &Action| matches!(action, Action::Propose { .. });
+    let proposals = plan.schedule.iter().filter(|(_, action)| is_proposal(action)).count();
+    let _ = writeln!(text, "# {proposals} proposals, and:");
+    for (at, action) in plan.schedule.iter().filter(|(_, action)| !is_proposal(action)) {
         let _ = writeln!(text, "# {:>4}.{:06} {action:?}", at / 1_000_000, at % 1_000_000);
     }
     text

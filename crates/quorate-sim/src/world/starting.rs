@@ -144,6 +144,7 @@ impl<W: Workload> World<'_, W> {
             Ok(directory) => directory,
             Err(_) if machine.disk.failures() > failures => {
                 // Its disk is still full, or not well. Somebody tries again.
+                self.reboot(node);
                 return self.start_in(node, SECOND);
             }
             Err(error) if machine.is_rotten => {

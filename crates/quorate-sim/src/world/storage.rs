@@ -130,11 +130,19 @@ impl<W: Workload> World<'_, W> {
                 Err(_) => process.store_failed = true,
             }
         }
-        if !process.store_failed {
-            // An error leaves a lock file, and indexes to be made anew.
-            let _ = process.store.close();
+        let failed = process.store_failed || process.store.close().is_err();
+        if failed {
+            self.reboot(node);
         }
         self.crashed(node);
+    }
+
+    /// A machine whose disk failed is restarted as a whole before its process is: what a failed sync has dropped
+    /// is in the page cache still, where a new process would take it for written.
+    pub(super) fn reboot(&mut self, node: usize) {
+        let seed = self.draw(Draw::Crash, node, self.events).number();
+        let disk = &mut self.machines[node].disk;
+        disk.inner = disk.inner.crash(seed);
     }
 
     /// A process is gone; unsynced writes may be lost with the power.
@@ -142,6 +150,7 @@ impl<W: Workload> World<'_, W> {
         let seed = self.draw(Draw::Crash, node, self.events).number();
         let machine = &mut self.machines[node];
         let mut is_torn = false;
+        let mut power = power;
         if let Some(mut process) = machine.process.take() {
             if let Some(operations) = mid_write
                 && !process.store_failed
@@ -157,6 +166,7 @@ impl<W: Workload> World<'_, W> {
                     }
                 }
             }
+            power |= process.store_failed;
             drop(process);
         }
         let disk = &mut machine.disk;
