@@ -4,8 +4,10 @@
 //! or `FAIL name: reason`, and exits with 0 or 1 to match.
 
 mod ci;
+mod dirs;
 mod explore;
 mod fix;
+mod idle;
 mod interop;
 mod kafka;
 mod kill_loop;
@@ -27,8 +29,12 @@ enum Check {
     Fix,
     /// The codec against golden vectors: bytes written by Kafka.
     Vectors(vectors::Options),
+    /// Directories written by Kafka: opened, read and described.
+    Dirs(dirs::Options),
     /// Kills voters of a real quorum under load, and checks that it keeps its promises.
     KillLoop(kill_loop::Options),
+    /// What a node of an idle quorum costs: processor, wake-ups, memory.
+    Idle(idle::Options),
     /// Apache Kafka beside us: brings releases, runs their controllers, brokers and tools.
     Kafka(kafka::Options),
     /// One quorum with Apache Kafka: Quorate follows, Quorate leads.
@@ -47,7 +53,9 @@ fn main() -> ExitCode {
         Check::Ci(options) => ("ci".to_owned(), ci::run(&options)),
         Check::Fix => ("fix".to_owned(), fix::run()),
         Check::Vectors(options) => ("vectors".to_owned(), vectors::run(&options)),
+        Check::Dirs(options) => ("dirs".to_owned(), dirs::run(&options)),
         Check::KillLoop(options) => (options.name(), kill_loop::run(&options)),
+        Check::Idle(options) => ("idle".to_owned(), idle::run(&options)),
         Check::Interop(options) => (options.name(), interop::run(&options)),
         Check::DieWith(options) => ("die-with".to_owned(), interop::process::die_with(&options)),
         Check::Kafka(options) => ("kafka".to_owned(), kafka::run(&options)),

@@ -93,10 +93,10 @@ impl<F: FileSystem> Iterator for LogFiles<F> {
 impl<F: FileSystem> LogFiles<F> {
     fn advance(&mut self) -> Result<Option<FoundBatch>, StorageError> {
         loop {
-            if let Some(current) = &mut self.current {
-                if let Some(batch) = current.next_batch()? {
-                    return Ok(Some(FoundBatch { path: current.path.clone(), batch }));
-                }
+            if let Some(current) = &mut self.current
+                && let Some(batch) = current.next_batch()?
+            {
+                return Ok(Some(FoundBatch { path: current.path.clone(), batch }));
             }
             let Some(base) = self.later.pop() else { return Ok(None) };
             let path = segment::path(&self.dir, base, segment::LOG);

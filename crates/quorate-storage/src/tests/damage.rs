@@ -10,7 +10,7 @@ use crate::mem_fs::MemFs;
 use crate::{FileSystem, StorageError, StoreWrite};
 
 /// Three segments, three epochs; the last batch is data.
-fn small_log() -> MemFs {
+pub(super) fn small_log() -> MemFs {
     let fs = formatted();
     let mut store = open_mem(&fs).unwrap().store;
     let append = StoreWrite::Append;

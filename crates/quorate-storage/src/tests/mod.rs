@@ -8,6 +8,7 @@ mod ownership;
 mod power_cut;
 mod reading;
 mod small_files;
+mod verify;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -202,12 +202,12 @@ NodeId\tDirectoryId           \tLogEndOffset\tLag\tLastFetchTimestamp\tLastCaugh
             names,
             [
                 "clusterId",
-                "currentVoters",
-                "highWatermark",
-                "leaderEpoch",
                 "leaderId",
-                "nodes",
-                "observers"
+                "leaderEpoch",
+                "highWatermark",
+                "currentVoters",
+                "observers",
+                "nodes"
             ]
         );
         assert_eq!(json["currentVoters"][0]["replicaDirectoryId"], "AQEBAQEBAQEBAQEBAQEBAQ");

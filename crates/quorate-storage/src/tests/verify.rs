@@ -1,0 +1,95 @@
+//! Looking a directory over: what is said of a start is what a start does, and nothing is changed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use quorate_core::Offset;
+
+use super::damage::small_log;
+use super::{DIR, log_dir, log_file, open_mem};
+use crate::FileSystem;
+use crate::mem_fs::MemFs;
+use crate::verify::{AtStart, Verified, verify};
+
+fn look(fs: &MemFs) -> Verified {
+    verify(fs, Path::new(DIR), &mut |_| ()).unwrap()
+}
+
+fn contents(fs: &MemFs) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let of = |dir: &Path| fs.list(dir).unwrap().into_iter().map(|name| dir.join(name)).collect();
+    let paths: [Vec<PathBuf>; 2] = [of(Path::new(DIR)), of(&log_dir())];
+    paths.into_iter().flatten().map(|path| (path.clone(), fs.content(&path))).collect()
+}
+
+#[test]
+fn a_closed_log_is_sound() {
+    let fs = small_log();
+    let found = look(&fs);
+    assert_eq!((found.damage.as_slice(), found.remarks.as_slice()), (&[][..], &[][..]));
+    assert_eq!((found.log_start, found.log_end), (Offset(0), Offset(12)));
+    assert_eq!((found.batches, found.records), (9, 12));
+}
+
+#[test]
+fn a_start_cuts_what_is_said_to_be_cut() {
+    let fs = small_log();
+    let mut names = fs.list(&log_dir()).unwrap();
+    names.retain(|name| name.ends_with(".log"));
+    for name in names {
+        let path = log_file(&name);
+        let content = fs.content(&path).unwrap();
+        for at in 0..content.len() {
+            let fs = fs.kill();
+            let mut damaged = content.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs.install(&path, &damaged);
+            let before = contents(&fs);
+            let found = look(&fs);
+            assert_eq!(contents(&fs), before);
+
+            let what = format!("byte {at} of {name}");
+            let cut = found.damage.iter().find_map(|damage| match &damage.at_start {
+                AtStart::Cuts(loss) => Some((damage, loss)),
+                _ => None,
+            });
+            let (damage, loss) = cut.unwrap_or_else(|| panic!("{what}: {found:?}"));
+            let opened = open_mem(&fs).unwrap();
+            let note = opened.notes.iter().find(|note| note.bytes_lost > 0).unwrap();
+            assert_eq!(
+                (&note.path, Some(note.position)),
+                (&damage.path, damage.position),
+                "{what}"
+            );
+            assert_eq!((note.bytes_lost, &note.reason), (loss.bytes, &damage.reason), "{what}");
+            assert_eq!((opened.log_end, Some(opened.log_end)), (loss.end, damage.offset), "{what}");
+            assert!(loss.readable_to.is_none_or(|end| end > loss.end), "{what}");
+        }
+    }
+}
+
+#[test]
+fn small_files_are_looked_at_too() {
+    let look_at = |name: &str, content: &[u8]| {
+        let fs = small_log();
+        fs.install(&log_file(name), content);
+        let [damage] = look(&fs).damage.try_into().unwrap();
+        assert!(damage.path.ends_with(name), "{damage:?}");
+        damage.at_start
+    };
+    assert_eq!(look_at("quorum-state", b"{}"), AtStart::Refuses);
+    assert_eq!(look_at("partition.metadata", b"version: 0\ntopic_id: other"), AtStart::Refuses);
+    assert_eq!(look_at("leader-epoch-checkpoint", b"0\n2\n1 0\n7 99\n"), AtStart::Repairs);
+    assert_eq!(look_at("leader-epoch-checkpoint", b"x"), AtStart::Repairs);
+    // It has nothing, so its footer is missing; nobody opens it before the log is at 12.
+    let snapshot = "00000000000000000012-0000000004.checkpoint";
+    assert_eq!(look_at(snapshot, b""), AtStart::Ignores);
+    assert_eq!(look_at("00000000000000000000-0000000000.checkpoint", b"x"), AtStart::Refuses);
+
+    let fs = small_log();
+    fs.remove(&Path::new(DIR).join("meta.properties")).unwrap();
+    let [damage] = look(&fs).damage.try_into().unwrap();
+    assert!(damage.path.ends_with("meta.properties"));
+    fs.remove(&log_file("quorum-state")).unwrap();
+    let found = look(&fs);
+    assert!(found.remarks[0].contains("may have forgotten a vote"), "{:?}", found.remarks);
+}
