@@ -11,15 +11,15 @@
 //! - [`log_copy`] and [`verdict`]: the logs, and what must be in them;
 //! - [`plant`]: copies of the tree with a fault in it, which the loop has to find.
 
-mod build;
-mod cluster;
+pub(crate) mod build;
+pub(crate) mod cluster;
 mod elections;
 mod failure;
 mod history;
 mod lines;
 mod log_copy;
 mod plant;
-mod process;
+pub(crate) mod process;
 mod rounds;
 mod settle;
 mod verdict;

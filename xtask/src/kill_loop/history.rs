@@ -7,9 +7,9 @@ use super::lines::{Id, Outcome, Place};
 
 /// One start of a node's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Incarnation {
-    pub(super) node: usize,
-    pub(super) start: u32,
+pub(crate) struct Incarnation {
+    pub(crate) node: usize,
+    pub(crate) start: u32,
 }
 
 /// Everything that was read.

@@ -21,7 +21,7 @@ pub(super) struct Place {
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Acknowledged(Place),
     Unknown(Place),
     NotAppended,
@@ -52,7 +52,7 @@ pub(super) const ID_LEN: usize = 32;
 
 /// Names a record, once and for all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Id(pub(super) u128);
+pub(crate) struct Id(pub(super) u128);
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
