@@ -168,7 +168,8 @@ impl World {
                     "n{node}: a Fetch acknowledges"
                 );
                 let flying = state.fetch_in_flight;
-                let timeout = state.config.request_timeout;
+                // One to a bootstrap server is given up sooner.
+                let timeout = state.config.request_timeout.min(state.config.fetch_timeout / 2);
                 assert!(
                     flying.is_none_or(|(_, since)| self.now >= since + timeout),
                     "n{node}: a second Fetch in flight"

@@ -1,7 +1,6 @@
 //! Nodes beside fake peers, all voters static, on 127.0.0.1.
 
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,13 +16,11 @@ use quorate_storage::{Options, RealFs, RollLimits};
 
 use crate::fake::CLUSTER;
 
-#[derive(Clone, Default)]
-pub(crate) struct Applied(pub(crate) Arc<Mutex<Vec<Offset>>>);
+/// Keeps nothing.
+struct Ignorant;
 
-impl StateMachine for Applied {
-    fn apply(&mut self, batch: &CommittedBatch) {
-        self.0.lock().unwrap().extend(batch.records().map(|(offset, _)| offset));
-    }
+impl StateMachine for Ignorant {
+    fn apply(&mut self, _: &CommittedBatch) {}
 
     fn leader_changed(&mut self, _: &Leadership) {}
 }
@@ -32,7 +29,6 @@ impl StateMachine for Applied {
 pub(crate) struct Running {
     pub(crate) node: Node,
     pub(crate) port: u16,
-    pub(crate) applied: Applied,
     _dir: tempfile::TempDir,
 }
 
@@ -77,9 +73,8 @@ pub(crate) fn start(
     config.core.fetch_timeout = fetch;
     config.core.request_timeout = Duration::from_millis(500);
     config.core.seed = u64::try_from(id).unwrap();
-    let applied = Applied::default();
-    let node = Node::start(directory, config, applied.clone()).unwrap();
-    Running { node, port, applied, _dir: dir }
+    let node = Node::start(directory, config, Ignorant).unwrap();
+    Running { node, port, _dir: dir }
 }
 
 impl Running {
