@@ -2,6 +2,7 @@
 //!
 //! - [`follow`]: Quorate votes and follows, and either side opens what the other wrote;
 //! - [`lead`]: Quorate leads Java followers, and leadership goes to and fro;
+//! - [`mutations`]: a quorum of Quorate alone, and frames that are almost right;
 //! - [`quorum`] and [`process`]: the directories and the processes, all on 127.0.0.1;
 //! - [`admin`]: one admin client that makes and deletes topics;
 //! - [`logs`]: what the directories must have in common.
@@ -12,9 +13,11 @@ mod admin;
 mod follow;
 mod lead;
 mod logs;
+mod mutations;
 pub(crate) mod process;
 mod quorum;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,6 +39,8 @@ enum What {
     Follow(follow::Options),
     /// A Quorate leader of Java followers, and leadership to and fro.
     Lead(lead::Options),
+    /// Mutated frames against a quorum of Quorate nodes.
+    Mutations(mutations::Options),
 }
 
 impl Options {
@@ -44,6 +49,7 @@ impl Options {
         match &self.what {
             What::Follow(_) => "interop follow".to_owned(),
             What::Lead(_) => "interop lead".to_owned(),
+            What::Mutations(_) => "interop mutations".to_owned(),
         }
     }
 }
@@ -58,6 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     let result = match &options.what {
         What::Follow(options) => follow::run(options, &binary, &dir),
         What::Lead(options) => lead::run(options, &binary, &dir),
+        What::Mutations(options) => mutations::run(options, &binary, &dir),
     };
     match result {
         Ok(figures) => {
@@ -93,6 +100,22 @@ fn copy_dir(from: &Path, to: &Path) -> Result<()> {
         } else {
             std::fs::copy(&from, &to).with_context(|| from.display().to_string())?;
         }
+    }
+    Ok(())
+}
+
+/// What Java calls an error, each kind once: no reason to fail, and good to know.
+fn say_errors(check: &str, quorum: &quorum::Quorum) -> Result<()> {
+    let errors = quorum.java_errors()?;
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for line in &errors {
+        let text = line.split_once("ERROR ").map_or(line.as_str(), |(_, text)| text);
+        let kind = text.chars().filter(|c| !c.is_ascii_digit()).take(110).collect();
+        *kinds.entry(kind).or_default() += 1;
+    }
+    println!("{check}: {} lines of errors in Java's logs", errors.len());
+    for (kind, count) in kinds {
+        println!("  {count} {kind}");
     }
     Ok(())
 }

@@ -140,6 +140,11 @@ impl Release {
         Ok(release)
     }
 
+    /// A release of this family, whether it is here or not: for its features.
+    pub(crate) fn of_family(family: &str) -> Release {
+        Release { version: format!("{family}.0") }
+    }
+
     /// Such as `4.4.0`.
     pub(crate) fn version(&self) -> &str {
         &self.version

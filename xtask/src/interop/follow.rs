@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::admin::Admin;
-use super::copy_dir;
 use super::logs::{self, Compared};
 use super::process::{End, wait_for};
 use super::quorum::{BOUND, Make, Plan, Quorum};
+use super::{copy_dir, say_errors};
 use crate::kafka::{Release, VERSIONS};
 use crate::step::step;
 
@@ -93,7 +93,8 @@ impl Scenario {
             let controllers = vec![java(&newest), java(&other), quorate];
             // The broker is of the older release, as the directories' features are.
             let broker = Some(other.clone());
-            quorum = Some(Quorum::format(binary, dir, is_static, &other, controllers, broker)?);
+            quorum =
+                Some(Quorum::format(binary, dir, None, is_static, &other, controllers, broker)?);
             Ok(String::new())
         })?;
         Ok(Scenario { check, newest, quorum: quorum.context("formatted")? })
@@ -125,11 +126,7 @@ impl Scenario {
         drop(admin);
         step(&check, "kafka-dump-log", || self.dump())?;
         step(&check, "directories exchanged", || self.exchange())?;
-        let errors = self.quorum.java_errors()?;
-        println!("{check}: {} lines of errors in Java's logs", errors.len());
-        for line in errors {
-            println!("  {line}");
-        }
+        say_errors(&check, &self.quorum)?;
         Ok(compared)
     }
 

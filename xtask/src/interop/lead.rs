@@ -1,13 +1,193 @@
-//! `cargo xtask interop lead`: Quorate leads.
-use anyhow::Result;
+//! `cargo xtask interop lead`: a Quorate leader of Java followers, and leadership to and fro.
+//!
+//! Who wins is arranged by timeouts alone. Java's election timeout is long, so at the first start Quorate is ahead. When
+//! a Java leader is killed, the other Java controller notices first, asks for a pre-vote that Quorate refuses while
+//! its own fetch timeout runs, and waits; then Quorate asks, and is granted.
+
+use std::collections::HashMap;
 use std::path::Path;
-/// Flags.
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use quorate_storage::LogBatch;
+
+use super::logs;
+use super::process::{End, matching_lines};
+use super::quorum::{Description, Make, Plan, Quorum};
+use super::say_errors;
+use crate::kafka::{Release, VERSIONS};
+use crate::step::step;
+
+/// Flags of `cargo xtask interop lead`.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Shorter.
+    /// Leads for 10 s instead of 60, and two takeovers instead of ten.
     #[arg(long)]
     quick: bool,
 }
-pub(super) fn run(_options: &Options, _binary: &Path, _dir: &Path) -> Result<String> {
-    anyhow::bail!("not yet")
+
+/// The Quorate node; the Java controllers are 1 and 2.
+const QUORATE: i32 = 3;
+
+/// What Quorate appends while it leads.
+const WORKLOAD: &str = "inflight=8,size=100,rate=200";
+
+pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String> {
+    let (seconds, rounds) = if options.quick { (10, 2) } else { (60, 10) };
+    let release = Release::installed(VERSIONS[0])?;
+    let mut lead = None;
+    step(CHECK, "format", || {
+        lead = Some(Lead::format(&release, binary, dir)?);
+        Ok(String::new())
+    })?;
+    let mut lead = lead.context("formatted")?;
+    step(CHECK, "Quorate wins an election", || lead.win())?;
+    step(CHECK, &format!("Quorate leads for {seconds} s"), || lead.lead(seconds))?;
+    let mut takeovers = 0;
+    for round in 0..rounds {
+        // In turn, so that each side ends in both ways.
+        let how = [End::Terminate, End::Kill];
+        let (ours, theirs) = (how[round % 2], how[(round / 2) % 2]);
+        let name =
+            format!("takeover {} of {rounds}, Quorate by {ours:?}, Java by {theirs:?}", round + 1);
+        step(CHECK, &name, || {
+            let (more, figures) = lead.there_and_back(ours, theirs)?;
+            takeovers += more;
+            Ok(figures)
+        })?;
+    }
+    let mut figures = String::new();
+    step(CHECK, "promises kept", || {
+        figures = lead.finish()?;
+        Ok(figures.clone())
+    })?;
+    Ok(format!(
+        "Quorate led two Java controllers for {seconds} s, {rounds} times there and back in {takeovers} elections, \
+         no Java controller stopped; {figures}"
+    ))
+}
+
+const CHECK: &str = "interop lead";
+
+struct Lead {
+    quorum: Quorum,
+    /// The last leader's.
+    epoch: i32,
+}
+
+impl Lead {
+    fn format(release: &Release, binary: &Path, dir: &Path) -> Result<Lead> {
+        let java = || Plan {
+            make: Make::Java(release.clone()),
+            properties: "controller.quorum.election.timeout.ms=5000\n".to_owned(),
+        };
+        let args = ["--workload", WORKLOAD].map(str::to_owned);
+        let quorate = Plan {
+            make: Make::Quorate(args.to_vec()),
+            properties: "controller.quorum.election.timeout.ms=300\n\
+                         controller.quorum.fetch.timeout.ms=3000\n"
+                .to_owned(),
+        };
+        let controllers = vec![java(), java(), quorate];
+        let quorum = Quorum::format(binary, dir, None, false, release, controllers, None)?;
+        Ok(Lead { quorum, epoch: 0 })
+    }
+
+    /// Waits for the leader of a later epoch.
+    fn next_leader(&mut self) -> Result<Description> {
+        let now = self.quorum.wait_for_leader(self.epoch)?;
+        self.epoch = now.epoch;
+        Ok(now)
+    }
+
+    fn win(&mut self) -> Result<String> {
+        for id in [QUORATE, 1, 2] {
+            self.quorum.start(id)?;
+        }
+        let now = self.next_leader()?;
+        if now.leader != QUORATE {
+            bail!("node {} leads epoch {}, not Quorate", now.leader, now.epoch);
+        }
+        self.quorum.compare()?;
+        Ok(format!("epoch {}", now.epoch))
+    }
+
+    fn lead(&mut self, seconds: u64) -> Result<String> {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut last = 0;
+        while Instant::now() < end {
+            let now = self.quorum.describe()?.context("there is no leader")?;
+            if now.leader != QUORATE || now.epoch != self.epoch {
+                bail!("node {} leads epoch {}, without a reason", now.leader, now.epoch);
+            }
+            if now.high_watermark <= last {
+                bail!("the high watermark stays at {last}");
+            }
+            last = now.high_watermark;
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let compared = self.quorum.compare()?;
+        Ok(format!("{} records, {} bytes identical", compared.records, compared.bytes))
+    }
+
+    /// Quorate ends and a Java controller takes over; it ends too, and so on until Quorate leads again. Everybody is
+    /// back at the end of each turn. Counts the elections.
+    fn there_and_back(&mut self, ours: End, theirs: End) -> Result<(u32, String)> {
+        let mut elections = 0;
+        let mut leader = QUORATE;
+        loop {
+            let how = if leader == QUORATE { ours } else { theirs };
+            self.quorum.end(leader, how)?;
+            let now = self.next_leader()?;
+            elections += 1;
+            self.quorum.start(leader)?;
+            self.quorum.compare()?;
+            leader = now.leader;
+            if leader == QUORATE {
+                return Ok((elections, format!("{elections} elections, epoch {}", now.epoch)));
+            }
+            if elections > 12 {
+                bail!("Quorate does not get its turn: {elections} elections");
+            }
+        }
+    }
+
+    /// All logs are the same below the high watermark, and every record that Quorate acknowledged is where it said.
+    fn finish(&mut self) -> Result<String> {
+        let compared = self.quorum.compare()?;
+        self.quorum.end_all()?;
+        let node = self.quorum.node(QUORATE)?;
+        let log = node.log();
+        let acknowledged = matching_lines(&log, |line| line.starts_with("ack "))?;
+        let batches = logs::batches(&node.log_dir())?;
+        let by_offset: HashMap<i64, &LogBatch> = batches
+            .iter()
+            .flat_map(|batch| (batch.base().0..batch.end().0).map(move |offset| (offset, batch)))
+            .collect();
+        for line in &acknowledged {
+            let words: Vec<&str> = line.split(' ').collect();
+            let &[_, id, offset, epoch] = words.as_slice() else {
+                // A killed process may have left half a line.
+                continue;
+            };
+            let offset: i64 = offset.parse().with_context(|| line.clone())?;
+            let batch = by_offset
+                .get(&offset)
+                .with_context(|| format!("acknowledged, and not in the log: {line}"))?;
+            let has_id = batch.bytes().windows(id.len()).any(|bytes| bytes == id.as_bytes());
+            if !has_id || batch.epoch().0.to_string() != epoch {
+                bail!("acknowledged, and another record is in its place: {line}");
+            }
+        }
+        if acknowledged.is_empty() {
+            bail!("Quorate acknowledged nothing");
+        }
+        say_errors(CHECK, &self.quorum)?;
+        Ok(format!(
+            "{} bytes identical below offset {}, {} records acknowledged and all there",
+            compared.bytes,
+            compared.records,
+            acknowledged.len()
+        ))
+    }
 }

@@ -120,6 +120,7 @@ impl Quorum {
     pub(super) fn format(
         binary: &Path,
         dir: &Path,
+        cluster: Option<&str>,
         is_static: bool,
         formatter: &Release,
         controllers: Vec<Plan>,
@@ -133,7 +134,7 @@ impl Quorum {
             formatter: formatter.clone(),
             nodes: Vec::new(),
         };
-        quorum.cluster = quorum.random_uuid()?;
+        quorum.cluster = cluster.map_or_else(|| quorum.random_uuid(), |id| Ok(id.to_owned()))?;
         let ports = free_ports(controllers.len() + 1)?;
         let broker =
             broker.map(|release| Plan { make: Make::Java(release), properties: String::new() });
@@ -237,6 +238,23 @@ impl Quorum {
 
     fn node_mut(&mut self, id: i32) -> Result<&mut Node> {
         self.nodes.iter_mut().find(|node| node.id == id).with_context(|| format!("no node {id}"))
+    }
+
+    /// Where a node listens.
+    pub(super) fn port(&self, id: i32) -> Result<u16> {
+        Ok(self.node(id)?.port)
+    }
+
+    /// The memory of the node that uses most, in KiB.
+    pub(super) fn most_resident_kib(&self) -> Result<u64> {
+        let running = self.nodes.iter().filter_map(|node| node.process.as_ref());
+        let all: Vec<u64> = running.map(Process::resident_kib).collect::<Result<_>>()?;
+        all.into_iter().max().context("nothing runs")
+    }
+
+    /// Ends all at once, whatever they are at.
+    pub(super) fn kill_all(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.process = None);
     }
 
     /// `host:port` of the broker.
