@@ -1,4 +1,4 @@
-//! A listener on a real socket, and everything that peers do to it.
+//! A listener on a real socket, and everything that peers do to it (B134).
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Outgoing requests against peers of every kind, on real sockets.
+//! Outgoing requests against peers of every kind, on real sockets: each ends once, and none for ever (B129).
 
 mod common;
 

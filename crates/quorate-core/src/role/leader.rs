@@ -77,6 +77,7 @@ impl Leader {
     }
 
     /// Notes a Fetch of another replica, which acknowledges all below its offset.
+    /// Returns what a voter had acknowledged before, if it now acknowledges less.
     pub(crate) fn on_fetch(
         &mut self,
         now: Instant,
@@ -84,8 +85,9 @@ impl Leader {
         offset: Offset,
         log_end: Offset,
         voters: &VoterSet,
-    ) {
-        let progress = if voters.contains(&replica) {
+    ) -> Option<Offset> {
+        let is_voter = voters.contains(&replica);
+        let progress = if is_voter {
             self.voters.entry(replica.id).or_default()
         } else {
             if self.observers.len() >= MAX_OBSERVERS && !self.observers.contains_key(&replica) {
@@ -105,7 +107,8 @@ impl Leader {
         }
         progress.leader_end_at_fetch = log_end;
         progress.last_fetch = Some(now);
-        progress.end = Some(offset);
+        let before = progress.end.replace(offset);
+        before.filter(|before| is_voter && *before > offset)
     }
 
     /// Notes that a voter is alive; a majority of them restarts the check-quorum timer (KIP-595).

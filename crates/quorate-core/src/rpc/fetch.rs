@@ -4,6 +4,7 @@
 mod follower;
 
 use alloc::collections::VecDeque;
+use alloc::format;
 
 use crate::ids::{Epoch, Instant, Offset};
 use crate::io::{Event, RequestId};
@@ -96,8 +97,16 @@ impl Replica {
             && request.replica.id.is_replica()
         {
             let voters = self.voters.voters();
-            leader.on_fetch(turn.now, request.replica, request.offset, self.log.end(), voters);
-            leader.on_heard(request.replica, voters, deadline);
+            let (replica, offset) = (request.replica, request.offset);
+            let before = leader.on_fetch(turn.now, replica, offset, self.log.end(), voters);
+            leader.on_heard(replica, voters, deadline);
+            if let Some(before) = before {
+                let what = format!(
+                    "voter {replica} asks from offset {offset} after it had acknowledged all below {before}: an old \
+                     Fetch came late, or it has lost its log"
+                );
+                self.odd(turn, Some(replica.id), what);
+            }
             self.advance_high_watermark(turn);
         }
     }
