@@ -37,7 +37,9 @@ const CLUSTER: &str = "1aQDHr_LSE2otbLmze5Ozg";
 /// The other cluster that recorded frames name.
 const OTHER_CLUSTER: &str = "6UXafv9RQ2KAafqUFzv8Qw";
 const NODES: i32 = 3;
-const SENDERS: u64 = 6;
+const SENDERS: u64 = 16;
+/// How long a whole frame may wait for its answer before its sender hangs up: a parked Fetch waits longer.
+const HANG_UP: Duration = Duration::from_millis(200);
 /// How long a node may take to answer a whole frame or to close.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the quorum may go without a commit, elections included.
@@ -230,20 +232,35 @@ enum Fate {
 
 fn send(port: u16, bytes: &[u8]) -> Result<Fate> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("no connection")?;
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
     // A node that has seen enough may have closed already.
-    let written = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
-    if written.is_err() {
+    if stream.write_all(bytes).is_err() {
         return Ok(Fate::Closed);
     }
-    let mut head = [0; 4];
-    match stream.read(&mut head) {
-        Ok(0) => Ok(Fate::Closed),
-        Ok(_) => Ok(Fate::Answered),
+    let size = bytes.first_chunk().map(|size| i64::from(i32::from_be_bytes(*size)));
+    let is_whole = size == i64::try_from(bytes.len()).ok().map(|len| len - 4);
+    // Of half a frame the node is waiting for the rest.
+    if is_whole {
+        stream.set_read_timeout(Some(HANG_UP))?;
+        match read(&mut stream) {
+            Fate::Hung => {}
+            fate => return Ok(fate),
+        }
+    }
+    if stream.shutdown(Shutdown::Write).is_err() {
+        return Ok(Fate::Closed);
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(read(&mut stream))
+}
+
+fn read(stream: &mut TcpStream) -> Fate {
+    match stream.read(&mut [0; 4]) {
+        Ok(0) => Fate::Closed,
+        Ok(_) => Fate::Answered,
         Err(error) => match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(Fate::Hung),
-            _ => Ok(Fate::Closed),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Fate::Hung,
+            _ => Fate::Closed,
         },
     }
 }
@@ -267,24 +284,27 @@ impl Chance {
     }
 }
 
-/// One to four changes: of a bit, a byte or a field of four, bytes more or fewer, the end cut off.
+/// Half of them one change of a bit, a byte or a field of four, which mostly still decodes; the others up to four changes,
+/// bytes more or fewer and a cut end among them.
 fn mutate(frame: &[u8], chance: &mut Chance) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    for _ in 0..=chance.below(4) {
+    let (changes, kinds) = if chance.below(2) == 0 { (1, 3) } else { (1 + chance.below(4), 6) };
+    for _ in 0..changes {
         let at = chance.below(frame.len());
-        match chance.below(6) {
+        match chance.below(kinds) {
             0 => frame[at] ^= 1 << chance.below(8),
             1 => frame[at] = chance.byte(),
-            2 => frame.truncate(at.max(1)),
-            3 => frame.insert(at, chance.byte()),
-            4 if frame.len() > 1 => {
-                frame.remove(at);
-            }
-            _ => {
+            2 => {
                 let end = (at + 4).min(frame.len());
                 let with = *chance.pick(&[0, 0xff, 0x7f, 0x80]);
                 frame[at..end].fill(with);
             }
+            3 => frame.truncate(at.max(1)),
+            4 => frame.insert(at, chance.byte()),
+            _ if frame.len() > 1 => {
+                frame.remove(at);
+            }
+            _ => {}
         }
     }
     // In most cases the size fits, or nothing behind it would be looked at.

@@ -14,7 +14,8 @@ use quorate_wire::message::{self as wire, ApiKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-pub(crate) const CLUSTER: &str = "test";
+/// As long as a uuid.
+pub(crate) const CLUSTER: &str = "hazards-hazards-hazard";
 const MAX: usize = 1 << 24;
 
 /// What the peer says to a request.
