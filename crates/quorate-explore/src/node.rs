@@ -48,12 +48,11 @@ pub(crate) enum Happening<'a> {
     Request {
         from: u8,
         request: &'a Request,
+        /// Whether it counts no more for its asker.
+        is_late: bool,
     },
     /// The answer of the request that went to this destination.
-    Answer {
-        slot: i32,
-        answer: &'a Answer,
-    },
+    Answer { slot: i32, answer: &'a Answer },
     /// The oldest pending write is durable.
     Durable,
     /// The clock moves on until something leaves, but not past a timeout of the role.
@@ -110,6 +109,8 @@ pub(crate) struct Node {
     pub(crate) promised: Option<(Epoch, ReplicaKey)>,
     /// The last epoch that this directory was written to have led, before the last crash.
     led: Epoch,
+    /// What was odd about the peer in the event that is being worked out.
+    odd: Option<String>,
 }
 
 /// What decides what a node does next: instants and numbers that only name things do not.
@@ -133,6 +134,7 @@ impl Hash for Node {
             committed: _,
             promised,
             led,
+            odd: _,
         } = self;
         (place, replica, deadline.map(|(_, why)| why), disk, open, promised, led).hash(state);
         pending.len().hash(state);
@@ -200,6 +202,7 @@ impl Node {
             committed: Offset::ZERO,
             promised,
             led,
+            odd: None,
         };
         node.absorb(output, cluster, batches, deeds)?;
         node.check(cluster, batches)?;
@@ -257,7 +260,7 @@ impl Node {
     ) -> Result<Node, String> {
         let mut node = self.clone();
         match happening {
-            Happening::Request { from, request } => {
+            Happening::Request { from, request, is_late } => {
                 let tag = node.free_tag(*from);
                 let vote = match request {
                     Request::Vote(vote) if !vote.pre_vote => Some((vote.epoch, vote.replica)),
@@ -268,6 +271,8 @@ impl Node {
                 let via = cluster.via.clone();
                 let input = Input::Request { id, via, request: (*request).clone() };
                 node.step(input, cluster, batches, deeds)?;
+                // What comes late may look odd.
+                node.odd = node.odd.filter(|_| !is_late);
             }
             Happening::Answer { slot, answer } => {
                 let (id, _) = node.asked.remove(slot).ok_or("gets an answer it does not await")?;
@@ -353,7 +358,7 @@ impl Node {
                     return Err(format!("committed data are lost: {fault}"));
                 }
                 Event::Refused { peer, what } => {
-                    return Err(format!("finds a correct peer ({peer:?}) odd: {what}"));
+                    self.odd = Some(format!("finds a correct peer ({peer:?}) odd: {what}"));
                 }
                 Event::NotAppended { id, reason } => {
                     return Err(format!("a leader does not append {id:?}: {reason:?}"));
@@ -552,6 +557,9 @@ impl Node {
 
     /// What must hold of a replica between events (protocol reference 8.1; the numbers are its).
     fn check(&mut self, cluster: &Cluster, batches: &Batches) -> Result<(), String> {
+        if let Some(odd) = self.odd.take() {
+            return Err(odd);
+        }
         let view = self.replica.describe(self.now);
         let was_leader = self.role == "leader" && self.epoch == view.epoch;
         if view.epoch < self.epoch {

@@ -54,7 +54,7 @@ enum Effect {
 /// What happens to a node, by numbers.
 #[derive(Clone, Copy)]
 enum Cause {
-    Request { from: u8, request: u32 },
+    Request { from: u8, request: u32, is_late: bool },
     Answer { slot: i32, answer: u32 },
     Durable,
     Tick,
@@ -67,7 +67,8 @@ impl Cause {
     fn word(self) -> u64 {
         let pack = |kind: u64, a: u8, b: u32| kind << 40 | u64::from(a) << 32 | u64::from(b);
         match self {
-            Cause::Request { from, request } => pack(1, from, request),
+            Cause::Request { from, request, is_late: false } => pack(1, from, request),
+            Cause::Request { from, request, is_late: true } => pack(8, from, request),
             Cause::Answer { slot, answer } => pack(2, slot.to_le_bytes()[0], answer),
             Cause::Durable => pack(3, 0, 0),
             Cause::Tick => pack(4, 0, 0),
@@ -257,7 +258,7 @@ impl World {
                         let tag = self.node(next, to).free_tag(from);
                         let waiting = Item::Waiting { from, slot, to, tag, is_late };
                         next.add(self.items.intern(waiting));
-                        (to, Cause::Request { from, request })
+                        (to, Cause::Request { from, request, is_late })
                     }
                     Item::Answer { to, slot, answer, .. } => (to, Cause::Answer { slot, answer }),
                     Item::Waiting { .. } => unreachable!("a request that arrived arrives no more"),
@@ -322,8 +323,8 @@ impl World {
         let World { cluster, batches, nodes, requests, answers, .. } = self;
         let node = nodes.get(before);
         let happening = match cause {
-            Cause::Request { from, request } => {
-                Happening::Request { from, request: requests.get(request) }
+            Cause::Request { from, request, is_late } => {
+                Happening::Request { from, request: requests.get(request), is_late }
             }
             Cause::Answer { slot, answer } => {
                 Happening::Answer { slot, answer: answers.get(answer) }
