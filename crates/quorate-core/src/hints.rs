@@ -20,6 +20,9 @@ use crate::role::{Hinted, Role};
 /// A hinted round may take so many δ: the other voters' answers are a round trip away.
 const ROUND_DELAYS: u32 = 5;
 
+/// So many unreachable peers are remembered.
+const MAX_UNREACHABLE: usize = 32;
+
 /// From then on the wait between hinted rounds stays the same.
 const MAX_DOUBLINGS: u32 = 5;
 
@@ -35,6 +38,13 @@ impl Replica {
         match self.unreachable.get_mut(&peer) {
             Some((last, _)) => *last = why,
             None => {
+                // Leaders come from the network, so their number needs a bound.
+                let oldest = self.unreachable.iter().min_by_key(|(_, (_, since))| *since);
+                if let Some(oldest) = oldest.map(|(id, _)| *id)
+                    && self.unreachable.len() >= MAX_UNREACHABLE
+                {
+                    self.unreachable.remove(&oldest);
+                }
                 self.unreachable.insert(peer, (why, turn.now));
             }
         }

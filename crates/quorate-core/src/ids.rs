@@ -80,6 +80,14 @@ impl Epoch {
     /// Differs from Kafka: it steps past the end of int32 and stops.
     pub const MAX: Epoch = Epoch(i32::MAX - 1024);
 
+    /// Whether a replica of this epoch may believe that another one has come. In the upper half of int32 epochs
+    /// grow by elections alone, or one packet from anybody would use them up for good.
+    pub fn may_jump_to(self, other: Epoch) -> bool {
+        const HALF: Epoch = Epoch(1 << 30);
+        const ELECTIONS: i32 = 1024;
+        other <= HALF || (other <= Epoch::MAX && other.0.saturating_sub(self.0) <= ELECTIONS)
+    }
+
     /// The epoch after this one, or none at [`Epoch::MAX`].
     pub fn next(self) -> Option<Epoch> {
         (self < Epoch::MAX).then(|| Epoch(self.0 + 1))

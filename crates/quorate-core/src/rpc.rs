@@ -150,8 +150,10 @@ impl Replica {
         if sender == self.config.node {
             return Err(Refusal::Odd(format!("a request in the name of this node, epoch {epoch}")));
         }
-        if epoch > Epoch::MAX {
-            return Err(Refusal::Odd(format!("epoch {epoch} leaves none for elections to come")));
+        if !self.epoch.may_jump_to(epoch) {
+            let ours = self.epoch;
+            let what = format!("epoch {epoch} does not come from elections, ours is {ours}");
+            return Err(Refusal::Odd(what));
         }
         Ok(())
     }
@@ -238,7 +240,7 @@ impl Replica {
         if current.epoch < self.epoch || error == ErrorCode::UNKNOWN_LEADER_EPOCH {
             return Handled::BackOff;
         }
-        if current.epoch > Epoch::MAX {
+        if !self.epoch.may_jump_to(current.epoch) {
             self.odd(turn, Some(from), format!("an answer of epoch {}", current.epoch));
             return Handled::BackOff;
         }

@@ -25,8 +25,9 @@ use crate::frame::{Budget, FrameError, FrameReader, write_all};
 use crate::stream::{Stream, plaintext};
 use crate::warn::Complaints;
 
-/// A connection that has not sent a valid request yet may send no larger one than this.
-const STRANGER_MAX_BYTES: usize = 64 << 10;
+/// No request that is served needs to be larger: those of replicas and tools name one partition. A frame is decoded on
+/// the thread of the replica, which must not be held up.
+const SERVED_MAX_BYTES: usize = 64 << 10;
 /// How long the listener rests when the system has no socket to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -292,7 +293,7 @@ impl Server {
                 Ok(Err(_)) => return Ok("the peer closed it"),
                 Err(_) => return Ok("it was idle"),
             }
-            let Some(decoded) = self.request(&mut reader, &mut stream, known).await? else {
+            let Some(decoded) = self.request(&mut reader, &mut stream).await? else {
                 return Ok("the peer closed it");
             };
             let slices = match decoded {
@@ -319,11 +320,9 @@ impl Server {
         &self,
         reader: &mut FrameReader,
         stream: &mut Stream,
-        known: bool,
     ) -> Result<Option<Decoded>, String> {
         let budget = &self.limits.0.requests;
-        let limit = self.config.request_max_bytes.min(budget.total());
-        let limit = if known { limit } else { limit.min(STRANGER_MAX_BYTES) };
+        let limit = self.config.request_max_bytes.min(budget.total()).min(SERVED_MAX_BYTES);
         let patience = self.config.patience;
         let frame = match timeout(patience, reader.read(stream, limit, Some(budget))).await {
             Ok(Ok(frame)) => frame,

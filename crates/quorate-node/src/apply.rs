@@ -158,7 +158,7 @@ fn run<F: FileSystem>(
             Next::FromDisk(to) => match reader.read(position, to, READ_BYTES) {
                 Ok(found) if found.is_empty() => {
                     // Committed records do not vanish; a segment may just have been rolled.
-                    thread::yield_now();
+                    thread::sleep(std::time::Duration::from_millis(1));
                 }
                 Ok(found) => {
                     for batch in found {

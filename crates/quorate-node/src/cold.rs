@@ -15,8 +15,8 @@ pub(crate) struct ColdAnswer {
     pub(crate) range: LogRange,
     pub(crate) response: Response<LogRange>,
     pub(crate) reply: Reply,
-    /// The batches, once read; empty if they cannot be.
-    pub(crate) records: Vec<Bytes>,
+    /// The batches, once read; none if they cannot be.
+    pub(crate) records: Option<Vec<Bytes>>,
 }
 
 /// So many answers may wait for the disk.
@@ -29,12 +29,22 @@ pub(crate) fn start<F: FileSystem>(
     let (queue, jobs) = mpsc::sync_channel::<ColdAnswer>(MAX_WAITING);
     let (done, answers) = async_mpsc::channel(MAX_WAITING);
     thread::Builder::new().name("quorate-read".to_owned()).spawn(move || {
+        let mut complained = None;
         while let Ok(mut job) = jobs.recv() {
             let LogRange { from, to, max_bytes, .. } = job.range;
             let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
             match reader.read(from, to, max_bytes) {
-                Ok(records) => job.records = records,
-                Err(error) => tracing::error!(%error, %from, "cannot read for a Fetch"),
+                Ok(records) => job.records = Some(records),
+                // A fetcher asks again and again; the operator needs to read it once.
+                Err(error) if complained != Some(from) => {
+                    complained = Some(from);
+                    tracing::error!(
+                        %error, %from,
+                        "a Fetch cannot be answered: this part of the log is damaged; make another voter the leader, then \
+                         format this directory anew"
+                    );
+                }
+                Err(_) => {}
             }
             if done.blocking_send(job).is_err() {
                 return;

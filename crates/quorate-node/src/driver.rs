@@ -293,12 +293,12 @@ impl Driver {
         match self.log.fill(response) {
             Filled::Ready(response, records) => reply.send(response, records),
             Filled::Cold(range, response) => {
-                let job = ColdAnswer { range, response, reply, records: Vec::new() };
+                let job = ColdAnswer { range, response, reply, records: None };
                 match self.cold.try_send(job) {
                     Ok(()) => {}
-                    // The fetcher gets nothing, and asks again.
+                    // Too much waits for the disk: the fetcher asks again in a while.
                     Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
-                        job.reply.send(job.response, Vec::new());
+                        job.reply.send(unreadable(job.response), Vec::new());
                     }
                 }
             }
@@ -307,8 +307,13 @@ impl Driver {
 
     fn on_cold_answer(&mut self, answer: ColdAnswer) {
         let ColdAnswer { range, response, reply, records } = answer;
-        let (response, records) = self.log.fill_cold(range, response, records);
-        reply.send(response, records);
+        match records {
+            Some(records) => {
+                let (response, records) = self.log.fill_cold(range, response, records);
+                reply.send(response, records);
+            }
+            None => reply.send(unreadable(response), Vec::new()),
+        }
     }
 
     fn notify(&mut self) {
@@ -389,6 +394,21 @@ fn tell(outcomes: impl IntoIterator<Item = (oneshot::Sender<Outcome>, Outcome)>)
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The batches cannot be read: an error, after which a fetcher of any make waits before it asks again.
+fn unreadable(response: Response<LogRange>) -> Response<LogRange> {
+    match response {
+        Response::Fetch(mut fetch) => {
+            fetch.error = ErrorCode::UNKNOWN_SERVER_ERROR;
+            fetch.high_watermark = None;
+            if let FetchOutcome::Records(range) = &mut fetch.outcome {
+                range.to = range.from;
+            }
+            Response::Fetch(fetch)
+        }
+        response => response,
+    }
 }
 
 /// One line for each election round, which says why each voter refused.
