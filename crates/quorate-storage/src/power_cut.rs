@@ -45,6 +45,9 @@ struct State {
     names: HashMap<PathBuf, BTreeMap<String, Option<usize>>>,
     /// Under which name the disk has an inode.
     on_disk: HashMap<PathBuf, usize>,
+    /// The directories that this process has made and the disk does not have yet, nor anything in them. `true`:
+    /// what is in them is there with them, because they were synced themselves.
+    new_dirs: BTreeMap<PathBuf, bool>,
     scratch: u64,
 }
 
@@ -88,6 +91,7 @@ impl PowerCutFs {
             inodes: Vec::new(),
             names: HashMap::new(),
             on_disk: HashMap::new(),
+            new_dirs: BTreeMap::new(),
             scratch: 0,
         };
         PowerCutFs { state: Arc::new(Mutex::new(state)) }
@@ -145,17 +149,31 @@ impl FileSystem for PowerCutFs {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        RealFs.create_dir(path)
+        let mut state = lock(&self.state);
+        if state.new_dirs.contains_key(path) {
+            return Ok(());
+        }
+        let (parent, name) = split(path);
+        if state.names.get(&parent).and_then(|names| names.get(&name)).is_some_and(Option::is_some)
+        {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        // What is there, and what cannot be there, is the disk's to tell.
+        if !state.new_dirs.contains_key(&parent) && (path.exists() || !parent.is_dir()) {
+            return RealFs.create_dir(path);
+        }
+        state.new_dirs.insert(path.to_owned(), false);
+        if state.survives() { state.bring_to_disk(path) } else { Ok(()) }
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         PowerCutFs::linger(&self.state);
         let mut state = lock(&self.state);
-        let names: Vec<String> =
-            state.names.get(path).map(|names| names.keys().cloned().collect()).unwrap_or_default();
-        for name in names {
-            state.bring_to_disk(&path.join(name))?;
+        if let Some(is_synced) = state.new_dirs.get_mut(path) {
+            *is_synced = true;
+            return Ok(());
         }
+        state.bring_all_to_disk(path)?;
         RealFs.sync_dir(path)
     }
 
@@ -163,7 +181,9 @@ impl FileSystem for PowerCutFs {
         let state = lock(&self.state);
         let none = BTreeMap::new();
         let own = state.names.get(path).unwrap_or(&none);
-        let mut names = RealFs.list(path)?;
+        let mut names =
+            if state.new_dirs.contains_key(path) { Vec::new() } else { RealFs.list(path)? };
+        names.extend(state.new_dirs_in(path));
         names.retain(|name| !own.contains_key(name) && !name.ends_with(SCRATCH_SUFFIX));
         names.extend(own.iter().filter(|(_, inode)| inode.is_some()).map(|(name, _)| name.clone()));
         Ok(names)
@@ -281,9 +301,30 @@ impl State {
         Ok(())
     }
 
-    /// Makes the disk's entry of this name what this process sees.
+    /// The names of new directories in this one.
+    fn new_dirs_in(&self, dir: &Path) -> Vec<String> {
+        let new = self.new_dirs.keys().map(|path| split(path));
+        new.filter(|(parent, _)| parent == dir).map(|(_, name)| name).collect()
+    }
+
+    /// Makes the disk's entries in a directory what this process sees.
+    fn bring_all_to_disk(&mut self, dir: &Path) -> io::Result<()> {
+        let mut names = self.new_dirs_in(dir);
+        names.extend(self.names.get(dir).into_iter().flat_map(|names| names.keys().cloned()));
+        names.iter().try_for_each(|name| self.bring_to_disk(&dir.join(name)))
+    }
+
+    /// Makes the disk's entry of this name what this process sees; it cannot have one in a directory that it does
+    /// not have.
     fn bring_to_disk(&mut self, path: &Path) -> io::Result<()> {
         let (dir, name) = split(path);
+        if self.new_dirs.contains_key(&dir) {
+            return Ok(());
+        }
+        if let Some(is_synced) = self.new_dirs.remove(path) {
+            RealFs.create_dir(path)?;
+            return if is_synced { self.bring_all_to_disk(path) } else { Ok(()) };
+        }
         let Some(wanted) = self.names.get(&dir).and_then(|names| names.get(&name)).copied() else {
             return Ok(());
         };

@@ -205,4 +205,16 @@ mod tests {
         assert_eq!(file.read_at(&mut back, 0).unwrap(), 6005);
         assert_eq!(back[5..], parts.concat());
     }
+
+    // Whether something is synced shows only when the power goes; that the kernel was asked shows where it cannot.
+    #[test]
+    fn syncs_reach_the_kernel() {
+        let invalid = Some(rustix::io::Errno::INVAL.raw_os_error());
+        let null = RealFs.open(Path::new("/dev/null"), OpenHow::Write).unwrap();
+        assert_eq!(null.sync_data().unwrap_err().raw_os_error(), invalid);
+        assert_eq!(RealFs.sync_dir(Path::new("/proc")).unwrap_err().raw_os_error(), invalid);
+        let dir = tempfile::tempdir().unwrap();
+        RealFs.sync_dir(dir.path()).unwrap();
+        RealFs.open(&dir.path().join("f"), OpenHow::Create).unwrap().sync_data().unwrap();
+    }
 }

@@ -2,6 +2,7 @@
 
 mod crash;
 mod damage;
+mod durability;
 mod faults;
 mod golden;
 mod ownership;

@@ -82,6 +82,44 @@ fn a_rename_is_old_or_new_until_the_directory_is_synced() {
     assert_eq!(found, BTreeSet::from([b"old".to_vec(), b"new".to_vec()]));
 }
 
+#[test]
+fn a_new_directory_is_there_or_not_until_its_parent_is_synced() {
+    let (mut absent, mut there) = (0, 0);
+    for seed in 0..40 {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("log");
+        let path = dir.join("state");
+        let fs = switch(seed);
+        fs.create_dir(&dir).unwrap();
+        fs.create_dir(&dir).unwrap();
+        assert_eq!(fs.list(place.path()).unwrap(), ["log"]);
+        assert_eq!(fs.list(&dir).unwrap(), Vec::<String>::new());
+        let file = fs.open(&path, OpenHow::Create).unwrap();
+        file.write_all_at(&[IoSlice::new(b"abc")], 0).unwrap();
+        file.sync_data().unwrap();
+        fs.sync_dir(&dir).unwrap();
+        assert_eq!(content(&fs, &path).unwrap(), b"abc");
+        assert_eq!(fs.list(&dir).unwrap(), ["state"]);
+        if dir.exists() {
+            there += 1;
+            assert_eq!(content(&RealFs, &path).unwrap(), b"abc");
+        } else {
+            absent += 1;
+        }
+        fs.sync_dir(place.path()).unwrap();
+        assert_eq!(content(&RealFs, &path).unwrap(), b"abc");
+        assert_eq!(fs.list(place.path()).unwrap(), ["log"]);
+
+        // It is a directory like any other from here on.
+        fs.rename(&path, &dir.join("renamed")).unwrap();
+        fs.sync_dir(&dir).unwrap();
+        assert_eq!(RealFs.list(&dir).unwrap(), ["renamed"]);
+        let inside = place.path().join("none").join("dir");
+        assert!(fs.create_dir(&inside).is_err() && fs.create_dir(&dir.join("renamed")).is_err());
+    }
+    assert!(absent > 10 && there > 3, "{absent} {there}");
+}
+
 /// Both views of the same disk through many random changes; synced, they are equal.
 #[test]
 fn after_syncs_both_views_are_the_same() {
