@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 /// Where a record was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) offset: i64,
     pub(super) epoch: i32,
 }
