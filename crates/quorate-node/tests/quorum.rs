@@ -15,9 +15,12 @@ use quorate_node::{
 use quorate_storage::meta_properties::{self, MetaProperties};
 use quorate_storage::{Options, RealFs, RollLimits};
 
+/// An offset, and the value of the record there.
+type Record = (Offset, Vec<u8>);
+
 /// Keeps what was applied.
 #[derive(Clone, Default)]
-struct Applied(Arc<Mutex<Vec<(Offset, Vec<u8>)>>>);
+struct Applied(Arc<Mutex<Vec<Record>>>);
 
 impl StateMachine for Applied {
     fn apply(&mut self, batch: &CommittedBatch) {

@@ -273,7 +273,8 @@ fn errors() {
             });
             follower.meets(&format!("top-level error {error}"), hazard).await;
         }
-        let topics: [(&str, fn(&mut wire::FetchResponse)); 5] = [
+        type Change = fn(&mut wire::FetchResponse);
+        let topics: [(&str, Change); 5] = [
             ("no topic", |answer| answer.responses.clear()),
             ("two topics", |answer| answer.responses.push(answer.responses[0].clone())),
             ("another topic", |answer| answer.responses[0].topic_id = Uuid([9; 16])),
