@@ -1,8 +1,9 @@
 //! `cargo xtask interop lead`: a Quorate leader of Java followers, and leadership to and fro.
 //!
-//! Who wins is arranged by timeouts alone. Java's election timeout is long, so at the first start Quorate is ahead. When
-//! a Java leader is killed, the other Java controller notices first, asks for a pre-vote that Quorate refuses while
-//! its own fetch timeout runs, and waits; then Quorate asks, and is granted.
+//! Who wins is arranged by timeouts alone. Java's are long, so that Quorate is ahead at the first start. A Java controller
+//! that was fetching refuses pre-votes until its own fetch timeout, and then asks at once itself, so that Quorate would
+//! never follow on a Java leader that was killed: in such a turn the other Java controller is killed too, and started
+//! again, when it has not fetched yet.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,8 +27,9 @@ pub(super) struct Options {
     quick: bool,
 }
 
-/// The Quorate node; the Java controllers are 1 and 2.
-const QUORATE: i32 = 3;
+/// The Quorate node; the Java controllers are 2 and 3. Of followers that are equally far a Java leader that resigns prefers
+/// the one with the lowest id.
+const QUORATE: i32 = 1;
 
 /// What Quorate appends while it leads.
 const WORKLOAD: &str = "inflight=8,size=100,rate=200";
@@ -79,16 +81,18 @@ impl Lead {
     fn format(release: &Release, binary: &Path, dir: &Path) -> Result<Lead> {
         let java = || Plan {
             make: Make::Java(release.clone()),
-            properties: "controller.quorum.election.timeout.ms=5000\n".to_owned(),
+            properties: "controller.quorum.election.timeout.ms=5000\n\
+                         controller.quorum.fetch.timeout.ms=4000\n"
+                .to_owned(),
         };
         let args = ["--workload", WORKLOAD].map(str::to_owned);
         let quorate = Plan {
             make: Make::Quorate(args.to_vec()),
             properties: "controller.quorum.election.timeout.ms=300\n\
-                         controller.quorum.fetch.timeout.ms=3000\n"
+                         controller.quorum.fetch.timeout.ms=2000\n"
                 .to_owned(),
         };
-        let controllers = vec![java(), java(), quorate];
+        let controllers = vec![quorate, java(), java()];
         let quorum = Quorum::format(binary, dir, None, false, release, controllers, None)?;
         Ok(Lead { quorum, epoch: 0 })
     }
@@ -101,7 +105,7 @@ impl Lead {
     }
 
     fn win(&mut self) -> Result<String> {
-        for id in [QUORATE, 1, 2] {
+        for id in [QUORATE, 2, 3] {
             self.quorum.start(id)?;
         }
         let now = self.next_leader()?;
@@ -138,6 +142,11 @@ impl Lead {
         loop {
             let how = if leader == QUORATE { ours } else { theirs };
             self.quorum.end(leader, how)?;
+            if leader != QUORATE && how == End::Kill {
+                let other = 5 - leader;
+                self.quorum.end(other, End::Kill)?;
+                self.quorum.start(other)?;
+            }
             let now = self.next_leader()?;
             elections += 1;
             self.quorum.start(leader)?;

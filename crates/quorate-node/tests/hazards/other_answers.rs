@@ -187,14 +187,16 @@ fn a_voter_that_answers_everything_so() {
             assert!(per_second < 300.0, "{name}: {per_second} requests a second");
             pair.commit().await;
         }
+        // A leader that resigns tells this voter too, unless another has won before it could be reached.
         fake.answer(both(0, |own| own, |now| now));
-        pair.commit().await;
-        let ends = |fake: &Fake| {
-            fake.take_asked().iter().any(|request| matches!(request, Request::EndQuorumEpoch(_)))
-        };
-        let (leader, token) = pair.leader().await;
-        leader.node.handle().resign(&token).await;
-        pair.commit().await;
-        assert!(ends(&fake), "EndQuorumEpoch is among what was asked");
+        let told = |request: &Request| matches!(request, Request::EndQuorumEpoch(_));
+        let mut resignations = 0;
+        while !fake.take_asked().iter().any(told) {
+            let (leader, token) = pair.leader().await;
+            leader.node.handle().resign(&token).await;
+            pair.commit().await;
+            resignations += 1;
+            assert!(resignations < 50, "EndQuorumEpoch is never asked");
+        }
     });
 }
