@@ -105,6 +105,8 @@ impl Node {
                 Ok(driver) => {
                     if started.send(Ok(())).is_ok() {
                         let reason = runtime.block_on(driver.run());
+                        // Its sockets close now: whoever hears that the node has stopped may bind its address.
+                        drop(runtime);
                         stop.send(reason);
                     }
                 }

@@ -1,8 +1,8 @@
 //! Nodes on disks in memory: what memory has no more is read from disk, by followers and state machines; a disk that
 //! fails ends its node, and nothing that was promised is lost.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -105,8 +105,23 @@ struct Member {
 
 struct Cluster {
     settings: Settings,
-    ports: Vec<u16>,
+    host: String,
     members: Vec<Member>,
+}
+
+/// An address of this machine that no other cluster has: nodes come back to the port that they had, which nobody may
+/// take meanwhile.
+fn new_host() -> String {
+    static CLUSTERS: AtomicU16 = AtomicU16::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let cluster = CLUSTERS.fetch_add(1, Ordering::Relaxed);
+    assert!(cluster < 255, "few tests");
+    format!("127.{}.{low}.{cluster}", high.max(1))
+}
+
+/// Below those that the system gives to whoever asks for any.
+fn port(id: i32) -> u16 {
+    9090 + u16::try_from(id).unwrap()
 }
 
 fn formatted(id: i32) -> MemFs {
@@ -119,13 +134,11 @@ fn formatted(id: i32) -> MemFs {
 
 impl Cluster {
     fn new(count: i32, settings: Settings) -> Cluster {
-        let sockets: Vec<_> =
-            (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports = sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
+        let host = new_host();
         let members = (1..=count)
             .map(|id| Member { fs: formatted(id), node: None, machine: Machine::default() })
             .collect();
-        Cluster { settings, ports, members }
+        Cluster { settings, host, members }
     }
 
     fn started(count: i32, settings: Settings) -> Cluster {
@@ -145,17 +158,17 @@ impl Cluster {
             RollLimits { segment_bytes: self.settings.segment_bytes, segment_ms: u64::MAX };
         let options = Options { dir: PathBuf::from(DIR), node: NodeId(id), limits };
         let directory = Directory::open(self.members[i].fs.clone(), options).unwrap();
-        let mut config =
-            NodeConfig::new(directory.id(), id, "CONTROLLER", "127.0.0.1", self.ports[i]);
+        let mut config = NodeConfig::new(directory.id(), id, "CONTROLLER", &self.host, port(id));
         let name = ListenerName::new("CONTROLLER");
-        let voters = self.ports.iter().zip(1..).map(|(port, id)| {
-            let endpoints = Endpoints::from([(name.clone(), Endpoint::new("127.0.0.1", *port))]);
+        let voters = (1..).take(self.members.len()).map(|id| {
+            let endpoints = Endpoints::from([(name.clone(), Endpoint::new(&self.host, port(id)))]);
             let version = quorate_core::message::KRaftVersion(0);
             (NodeId(id), Voter { directory: None, endpoints, kraft_versions: (version, version) })
         });
         config.core.static_voters = VoterSet::new(voters).unwrap();
         config.core.election_timeout = Duration::from_millis(200);
-        config.core.fetch_timeout = Duration::from_millis(400);
+        // Leaders here resign, or have no peers; that a busy machine is slow should not make them lose their office.
+        config.core.fetch_timeout = Duration::from_secs(6);
         config.core.seed = u64::try_from(id).unwrap();
         config.tail_bytes = self.settings.tail_bytes;
         let node = Node::start(directory, config, machine.clone()).unwrap();
@@ -185,13 +198,16 @@ impl Cluster {
         }
     }
 
-    /// Appends these values, a batch each or several in one, and waits until all are committed.
+    /// Appends these values and waits until all are committed.
     async fn commit(&self, i: usize, token: &LeaderToken, values: &[Bytes]) {
         let append = |value: &Bytes| self.node(i).handle().append(token, vec![value.clone()]);
         let pending: Vec<_> = values.iter().map(append).collect();
         for outcome in pending {
             let outcome = outcome.await;
-            assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+            if !matches!(outcome, Outcome::Committed { .. }) {
+                let stopped = tokio::time::timeout(Duration::from_secs(2), self.node(i).stopped());
+                panic!("node {}: {outcome:?}, stopped: {:?}", i + 1, stopped.await);
+            }
         }
     }
 
@@ -422,5 +438,19 @@ fn a_leader_whose_disk_fails_makes_way_and_the_others_have_what_it_committed() {
         cluster.commit(next, &next_token, &[Bytes::from_static(b"it goes on")]).await;
         assert_holds(log(&cluster.members[next].fs), &offsets, "the next leader");
         cluster.members[next].machine.assert_in_order();
+    });
+}
+
+#[test]
+fn a_node_that_has_stopped_has_let_go_of_its_address() {
+    run(async {
+        let mut cluster = Cluster::started(1, SETTINGS);
+        for _ in 0..20 {
+            cluster.stop(0).await;
+            let free = std::net::TcpListener::bind((cluster.host.as_str(), port(1)));
+            assert!(free.is_ok(), "{free:?}");
+            drop(free);
+            cluster.start(0);
+        }
     });
 }
