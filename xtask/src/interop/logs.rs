@@ -136,3 +136,47 @@ pub(super) fn dump(release: &Release, log_dir: &Path) -> Result<Dump> {
     dump.complaints.extend(stderr.lines().map(without_path));
     Ok(dump)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quorate_wire::batch::{encode_control, encode_data};
+    use quorate_wire::control::{LeaderChangeMessage, Voter};
+
+    use super::*;
+
+    #[test]
+    fn a_difference_below_the_high_watermark_is_found_and_one_above_is_none() {
+        let dir = std::env::temp_dir().join(format!("quorate-interop-{}", std::process::id()));
+        let log = |name: &str, batches: &[Bytes]| {
+            let dir = dir.join(name);
+            std::fs::create_dir_all(&dir).expect("a directory");
+            std::fs::write(dir.join("00000000000000000000.log"), batches.concat()).expect("a file");
+            dir
+        };
+        let data = |base, epoch, value| encode_data(base, epoch, 1, &[Bytes::from_static(value)]);
+        let granting = |voter_id| Voter { voter_id, ..Default::default() };
+        let change = LeaderChangeMessage {
+            leader_id: 2,
+            granting_voters: vec![granting(2), granting(3)],
+            ..Default::default()
+        };
+        let start =
+            encode_control(0, 1, 1, &[ControlRecord::LeaderChange(change)]).expect("it fits");
+        let first = log("first", &[start.clone(), data(1, 1, b"x"), data(2, 1, b"y")]);
+        let second = log("second", &[start.clone(), data(1, 1, b"x"), data(2, 1, b"z")]);
+        let gap = log("gap", &[start, data(2, 1, b"y")]);
+        let of = |a: &Path, b: &Path, high_watermark| {
+            compare(&[("a".to_owned(), a), ("b".to_owned(), b)], high_watermark)
+        };
+        let below = of(&first, &second, 2).expect("alike").bytes;
+        let found = [of(&first, &second, 3), of(&first, &gap, 3), of(&first, &second, 4)];
+        let elected = election(&first, 1);
+        std::fs::remove_dir_all(&dir).expect("removed");
+        assert!(below > 100);
+        let found = found.map(|result| result.expect_err("a difference").to_string());
+        assert!(found[0].contains("differ") && found[1].contains("after 1"), "{found:?}");
+        assert!(found[2].contains("ends at 3"), "{found:?}");
+        assert_eq!(elected.expect("it reads"), Some((2, vec![2, 3])));
+    }
+}
