@@ -188,7 +188,8 @@ pub(crate) struct Facts {
     pub(crate) graves: BTreeMap<ReplicaKey, Image>,
     /// The end of what clients know to be committed.
     pub(crate) acknowledged: Offset,
-    pub(crate) request_timeout: Micros,
+    /// After how long a Fetch may be given up.
+    pub(crate) fetch_patience: Micros,
 }
 
 impl Facts {

@@ -155,7 +155,8 @@ impl<'a, W: Workload> World<'a, W> {
             committed: Vec::new(),
             graves: BTreeMap::new(),
             acknowledged: Offset::ZERO,
-            request_timeout: micros(plan.timeouts.request),
+            // One to a bootstrap server is given up sooner.
+            fetch_patience: micros(plan.timeouts.request.min(plan.timeouts.fetch / 2)),
         };
         let mut world = World {
             plan,

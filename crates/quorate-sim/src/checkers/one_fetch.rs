@@ -26,7 +26,7 @@ impl Checker for OneFetch {
                 // By its own clock: an answer that is late is given up.
                 let now = facts.nodes[*node].local;
                 let before = self.under_way.insert(*node, (*id, now));
-                let patience = facts.request_timeout;
+                let patience = facts.fetch_patience;
                 let is_second =
                     before.is_some_and(|(_, since)| now < since.saturating_add(patience));
                 ensure(!is_second, || {
