@@ -1,7 +1,8 @@
 //! What the network knows early, and what is made of it: a peer refused, reset, timed out, or cannot be sent a
 //! message.
 //!
-//! A death that shows on the socket is a hint (protocol reference 10). When the connection to the leader is reset, a new one is
+//! A death that shows on the socket is a hint (protocol reference 10), if the leader has answered before: an endpoint that never did
+//! may be somebody's lie. When the connection to the leader is reset, a new one is
 //! tried at once; when that is refused, nothing listens where the leader was. Then this voter no longer vouches for the leader
 //! (it would grant a PreVote), and campaigns after `δ / 4 + rank × δ` and some jitter, rank counted among the other
 //! voters by id. A round that is not won within a few δ leads back to Follower with the old fetch deadline, and the
@@ -64,7 +65,7 @@ impl Replica {
         match &mut self.role {
             Role::Follower(role) if takes_hints && role.leader == peer => match why {
                 Unreachable::Reset => return role.on_reset(),
-                Unreachable::Refused if !role.is_hinted() => {}
+                Unreachable::Refused if role.has_answered() => {}
                 _ => return false,
             },
             _ => return false,

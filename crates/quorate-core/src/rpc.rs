@@ -271,6 +271,14 @@ impl Replica {
                 None => endpoints = self.known_endpoints(leader),
             }
         }
+        // Differs from Kafka: a candidate does not follow on hearsay. Who really leads its epoch announces itself at once, and
+        // goes on doing so; a voter that lies, or errs, could else end every election.
+        let is_hearsay = matches!(self.role, Role::Candidate(_))
+            && current.epoch == self.epoch
+            && current.leader.is_some();
+        if is_hearsay {
+            return if error == ErrorCode::NONE { Handled::GoOn } else { Handled::BackOff };
+        }
         let must_move = current.epoch > self.epoch
             || error == ErrorCode::FENCED_LEADER_EPOCH
             || error == ErrorCode::NOT_LEADER_OR_FOLLOWER;

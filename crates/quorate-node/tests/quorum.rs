@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,9 +38,13 @@ struct Cluster {
     nodes: Vec<Option<(Node, Applied)>>,
 }
 
+/// Ports on which nothing listens, below those that the kernel gives to outgoing connections: a node that comes back finds
+/// its own free.
 fn free_ports(count: usize) -> Vec<u16> {
-    let sockets: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let base = 12_000 + u16::try_from(std::process::id() % 1000).unwrap() * 20;
+    let candidates = std::iter::repeat_with(|| base + NEXT.fetch_add(1, Ordering::Relaxed));
+    candidates.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).take(count).collect()
 }
 
 impl Cluster {

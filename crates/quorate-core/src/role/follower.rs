@@ -73,9 +73,9 @@ impl Follower {
         self.hinted_at = Some(campaign_at);
     }
 
-    /// Whether a refusal was noted already.
-    pub(crate) fn is_hinted(&self) -> bool {
-        self.hinted_at.is_some()
+    /// Whether a Fetch was answered, and no refusal has come since.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_fetched
     }
 
     /// Back from a hinted round that was not won, as if it had not been: only the next one comes later.
