@@ -23,10 +23,10 @@
 //! Implement [`Workload`](workload::Workload) and run seeds with it:
 //!
 //! ```no_run
-//! use quorate_sim::{runner, scenarios, workload::Ledger};
+//! use quorate_sim::{runner, runner::Options, scenarios, workload::Ledger};
 //!
 //! # fn main() -> anyhow::Result<()> {
-//! let (statistics, failed) = runner::run_seeds(&scenarios::ALL[0], 0..100, 2, &Ledger)?;
+//! let (statistics, failed) = runner::run_seeds(&scenarios::ALL[0], 0..100, Options::with_jobs(2), &Ledger)?;
 //! assert_eq!(failed, None);
 //! println!("{}", statistics.table());
 //! # Ok(())

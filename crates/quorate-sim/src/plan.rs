@@ -35,6 +35,8 @@ pub struct Plan {
     /// What directories begin with, per node: epochs, each with this many records after its leader's own, or with
     /// nothing in the log at all. Empty for an empty directory.
     pub logs: Vec<Vec<(i32, Option<usize>)>>,
+    /// Checkers that keep silent, by name: to learn whether others see the same fault.
+    pub silent: Vec<String>,
 }
 
 /// Timeouts of all nodes.
@@ -343,6 +345,11 @@ impl Disk {
 }
 
 impl Plan {
+    /// Whether this checker is not to be heard.
+    pub(crate) fn is_silent(&self, checker: &str) -> bool {
+        self.silent.iter().any(|name| name == checker)
+    }
+
     /// A cluster without faults and without anything to do, whose faults would end at this time.
     pub fn calm(voters: usize, observers: usize, is_dynamic: bool, quiet_at: Micros) -> Plan {
         let nodes = voters + observers;
@@ -359,6 +366,7 @@ impl Plan {
             schedule: Vec::new(),
             quiet_at,
             logs: Vec::new(),
+            silent: Vec::new(),
         }
     }
 

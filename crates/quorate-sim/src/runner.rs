@@ -18,6 +18,22 @@ use crate::world::Failure;
 /// What runs added up to, and the seed that failed with its failure, if one did.
 pub type Ended = (Statistics, Option<(u64, Failure)>);
 
+/// How seeds are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// How many at a time.
+    pub jobs: usize,
+    /// Checkers that keep silent, by name: to learn whether others see the same fault.
+    pub silent: &'a [String],
+}
+
+impl Options<'_> {
+    /// All checkers speak.
+    pub fn with_jobs(jobs: usize) -> Options<'static> {
+        Options { jobs, silent: &[] }
+    }
+}
+
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(5);
 
@@ -31,7 +47,7 @@ const CHUNK: u64 = 100;
 pub fn run_seeds(
     scenario: &'static Scenario,
     seeds: std::ops::Range<u64>,
-    jobs: usize,
+    options: Options<'_>,
     workload: &impl Workload,
 ) -> Result<Ended> {
     let next = AtomicU64::new(seeds.start);
@@ -40,7 +56,7 @@ pub fn run_seeds(
     let mut statistics = Statistics::default();
     let mut failed: Option<(u64, Failure)> = None;
     thread::scope(|scope| -> Result<()> {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..options.jobs.max(1) {
             let (results, next, stop) = (results.clone(), &next, &stop);
             thread::Builder::new().spawn_scoped(scope, move || {
                 while !stop.load(Ordering::Relaxed) {
@@ -48,9 +64,11 @@ pub fn run_seeds(
                     if seed >= seeds.end {
                         return;
                     }
-                    let plan = scenario.draw(seed);
+                    let mut plan = scenario.draw(seed);
+                    plan.silent = options.silent.to_vec();
                     let mut outcome = run(&plan, seed, workload);
                     if outcome.failure.is_none()
+                        && !plan.is_silent("scenario")
                         && let Err(what) = (scenario.expect)(&plan, &outcome.history)
                     {
                         outcome.failure =
@@ -88,7 +106,7 @@ pub fn run_seeds(
 pub fn run_many(
     scenario: &'static Scenario,
     count: u64,
-    jobs: usize,
+    options: Options<'_>,
     resume: Option<&Path>,
     workload: &impl Workload,
 ) -> Result<(Ended, Duration)> {
@@ -100,7 +118,7 @@ pub fn run_many(
     while done < count {
         let start = Instant::now();
         let end = count.min(done + CHUNK);
-        let (more, failed) = run_seeds(scenario, done..end, jobs, workload)?;
+        let (more, failed) = run_seeds(scenario, done..end, options, workload)?;
         spent += start.elapsed();
         statistics.merge(&more);
         if failed.is_some() {

@@ -7,7 +7,7 @@ use quorate_driver::{CommittedBatch, Leadership, StateMachine};
 use quorate_sim::plan::{Action, Target};
 use quorate_sim::random::Digest;
 use quorate_sim::run::{run, run_traced};
-use quorate_sim::runner::run_seeds;
+use quorate_sim::runner::{Options, run_seeds};
 use quorate_sim::scenarios::{self, Scenario};
 use quorate_sim::story;
 use quorate_sim::workload::{Ledger, Workload};
@@ -31,7 +31,8 @@ fn a_seed_is_one_run() {
 #[test]
 fn every_scenario_holds() {
     for scenario in scenarios::ALL {
-        let (statistics, failed) = run_seeds(scenario, 0..1, 1, &Ledger).unwrap();
+        let (statistics, failed) =
+            run_seeds(scenario, 0..1, Options::with_jobs(1), &Ledger).unwrap();
         assert_eq!(failed, None, "{}", scenario.name);
         assert_eq!(statistics.runs, 1);
     }
@@ -108,7 +109,7 @@ fn a_failure_becomes_a_short_story() {
             n => Err(format!("{n} leaders")),
         },
     };
-    let (_, failed) = run_seeds(&STABLE, 3..4, 1, &Ledger).unwrap();
+    let (_, failed) = run_seeds(&STABLE, 3..4, Options::with_jobs(1), &Ledger).unwrap();
     let (seed, failure) = failed.unwrap();
     assert_eq!((seed, failure.checker), (3, "scenario"));
     let folder = std::env::temp_dir().join(format!("quorate-sim-story-{}", std::process::id()));

@@ -26,6 +26,9 @@ struct Options {
     /// How many seeds run at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Lets this checker keep silent: does another see the same fault? Repeatable.
+    #[arg(long, value_name = "CHECKER")]
+    without: Vec<String>,
     /// Lists the scenarios.
     #[arg(long)]
     list: bool,
@@ -73,9 +76,10 @@ fn run(options: &Options) -> Result<Result<String, String>> {
     if let Some(seed) = options.seed {
         return one(options, scenario, seed);
     }
+    let how = runner::Options { jobs: options.jobs, silent: &options.without };
     let resume = options.resume.as_deref();
     let ((statistics, failed), spent) =
-        runner::run_many(scenario, options.seeds, options.jobs, resume, &Ledger)?;
+        runner::run_many(scenario, options.seeds, how, resume, &Ledger)?;
     print!("{}", statistics.table());
     match failed {
         Some((seed, failure)) => Ok(Err(report(options, scenario, seed, &failure)?)),
@@ -95,7 +99,8 @@ fn one(
     seed: u64,
 ) -> Result<Result<String, String>> {
     let start = Instant::now();
-    let (statistics, failed) = runner::run_seeds(scenario, seed..seed + 1, 1, &Ledger)?;
+    let how = runner::Options { jobs: 1, silent: &options.without };
+    let (statistics, failed) = runner::run_seeds(scenario, seed..seed + 1, how, &Ledger)?;
     let spent = start.elapsed();
     if options.trace {
         story::print(&scenario.draw(seed), seed, &Ledger);
@@ -114,7 +119,7 @@ fn report(
     failure: &Failure,
 ) -> Result<String> {
     let name = scenario.name;
-    if !options.no_shrink {
+    if !options.no_shrink && options.without.is_empty() {
         let folder = options.stories.join(seed.to_string());
         let told = story::write(scenario, seed, failure, &folder, &Ledger)?;
         println!("sim: the story, {told}, is in {}", folder.display());
