@@ -11,6 +11,8 @@ mod idle;
 mod interop;
 mod kafka;
 mod kill_loop;
+mod planted;
+mod scratch;
 mod sim;
 mod step;
 mod vectors;
@@ -44,6 +46,8 @@ enum Check {
     DieWith(interop::process::DieWith),
     /// Seeded clusters on a simulated clock, network and disk, checked after every event.
     Sim(sim::Options),
+    /// Faults planted in a copy of the tree, which the simulator has to find.
+    Planted(planted::Options),
     /// The core explored exhaustively: every order of events within a bound.
     Explore(explore::Options),
 }
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Check::Interop(options) => (options.name(), interop::run(&options)),
         Check::DieWith(options) => ("die-with".to_owned(), interop::process::die_with(&options)),
         Check::Kafka(options) => ("kafka".to_owned(), kafka::run(&options)),
+        Check::Planted(options) => ("planted".to_owned(), planted::run(&options)),
         // It says itself how it ended.
         Check::Sim(options) => return sim::run(&options),
         Check::Explore(options) => return explore::run(&options),
