@@ -12,7 +12,7 @@ mod proposals;
 mod state_machine;
 
 pub use directory::{Directory, OpenError, random_directory_id};
-pub use log::{Filled, Log};
+pub use log::{Filled, Log, unreadable};
 pub use outcome::{NotAppended, Outcome};
 pub use proposals::Proposals;
 pub use state_machine::{CommittedBatch, LeaderToken, Leadership, StateMachine};

@@ -93,6 +93,22 @@ impl Log {
     }
 }
 
+/// The batches of an answer cannot be read, or too much waits for the disk: an error, after which a fetcher of any
+/// make waits before it asks again.
+pub fn unreadable(response: Response<LogRange>) -> Response<LogRange> {
+    match response {
+        Response::Fetch(mut fetch) => {
+            fetch.error = ErrorCode::UNKNOWN_SERVER_ERROR;
+            fetch.high_watermark = None;
+            if let FetchOutcome::Records(range) = &mut fetch.outcome {
+                range.to = range.from;
+            }
+            Response::Fetch(fetch)
+        }
+        response => response,
+    }
+}
+
 /// Encodes a batch, once; the same bytes go to the disk, into the tail and into Fetch answers.
 fn encode(batch: &Batch, now_ms: i64) -> EncodedBatch {
     let bytes = records::encode(batch, now_ms).expect("the core makes batches that can be encoded");

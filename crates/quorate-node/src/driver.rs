@@ -15,7 +15,9 @@ use quorate_core::message::{
     ErrorCode, FetchOutcome, LogRange, Received, Response, Unreachable, VoterAnswer,
 };
 use quorate_core::{Instant as CoreInstant, NodeId, Offset, Replica};
-use quorate_driver::{Filled, LeaderToken, Leadership, Log, NotAppended, Outcome, Proposals};
+use quorate_driver::{
+    Filled, LeaderToken, Leadership, Log, NotAppended, Outcome, Proposals, unreadable,
+};
 use quorate_network::{Incoming, Listener, PeerEvent, Peers, Reply};
 use quorate_rpc::server::ServerContext;
 use quorate_storage::{StorageError, Submitter};
@@ -394,21 +396,6 @@ fn tell(outcomes: impl IntoIterator<Item = (oneshot::Sender<Outcome>, Outcome)>)
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// The batches cannot be read: an error, after which a fetcher of any make waits before it asks again.
-fn unreadable(response: Response<LogRange>) -> Response<LogRange> {
-    match response {
-        Response::Fetch(mut fetch) => {
-            fetch.error = ErrorCode::UNKNOWN_SERVER_ERROR;
-            fetch.high_watermark = None;
-            if let FetchOutcome::Records(range) = &mut fetch.outcome {
-                range.to = range.from;
-            }
-            Response::Fetch(fetch)
-        }
-        response => response,
-    }
 }
 
 /// One line for each election round, which says why each voter refused.

@@ -67,6 +67,14 @@ pub(crate) fn all() -> Vec<Box<dyn Checker>> {
     ]
 }
 
+/// The names of all promises, in the order in which they are looked at, and of the quiet phase at the end.
+pub fn names() -> Vec<&'static str> {
+    all().iter().map(|checker| checker.name()).chain(["liveness"]).collect()
+}
+
+/// What else a failure may be named after: what shipping code says when it should not, and what a scenario expects.
+pub const OTHER_VOICES: &[&str] = &["assertion", "codec", "cold-read", "nothing-odd", "scenario"];
+
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }

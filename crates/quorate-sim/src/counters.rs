@@ -23,32 +23,57 @@ counters! {
     Lost "network: message lost";
     Doubled "network: request doubled";
     Late "network: message very late";
+    Reordered "network: message overtaken";
     OneWay "network: cut in one direction";
     Partition "network: cut in both directions";
+    Partial "network: one link cut, the others whole";
     SlowLink "network: slow link";
     ResetConnection "network: connection reset";
-    RefusedConnection "network: connection refused";
+    RefusedConnection "network: connection refused, nothing listens";
+    RefusedAlive "network: connection refused by one that runs";
     OldVersion "network: older version used";
     RepeatedFetch "network: old Fetch repeated";
     SlowSync "disk: slow sync";
     StuckSync "disk: stuck sync";
-    DiskError "disk: error";
-    DiskFull "disk: full";
-    BitRot "disk: bit rot";
+    WriteError "disk: error from write";
+    SyncError "disk: error from fsync";
+    RenameError "disk: error from rename";
+    SyncDirError "disk: error from a directory's fsync";
+    DiskFull "disk: write to a full disk";
+    BitRot "disk: bit rot below a process that runs not";
+    LiveRot "disk: bit rot below one that runs";
+    RotRead "disk: damage met by a read";
     Wiped "disk: wiped, new directory id";
     TornWrite "disk: stopped in the middle of a write";
+    TornBatch "disk: a batch survives in part";
+    OutOfOrder "disk: unsynced writes survive out of order";
     Kill "process: killed";
     PowerCut "process: power cut";
+    Blackout "process: power cut of all at once";
+    Restart "process: started again";
     Paused "process: paused";
     ShutDown "process: shut down in good order";
+    Drift "time: clocks drift";
     ClockJump "time: monotonic clock jumped";
     WallSet "time: wall clock set";
-    ToUnattached "role: unattached";
-    ToFollower "role: follower";
-    ToProspective "role: prospective";
-    ToCandidate "role: candidate";
-    ToLeader "role: leader";
-    ToResigned "role: resigned";
+    UnattachedToUnattached "role: unattached -> unattached";
+    FollowerToUnattached "role: follower -> unattached";
+    ProspectiveToUnattached "role: prospective -> unattached";
+    CandidateToUnattached "role: candidate -> unattached";
+    LeaderToUnattached "role: leader -> unattached";
+    ResignedToUnattached "role: resigned -> unattached";
+    UnattachedToFollower "role: unattached -> follower";
+    FollowerToFollower "role: follower -> follower";
+    ProspectiveToFollower "role: prospective -> follower";
+    CandidateToFollower "role: candidate -> follower";
+    LeaderToFollower "role: leader -> follower";
+    ResignedToFollower "role: resigned -> follower";
+    UnattachedToProspective "role: unattached -> prospective";
+    FollowerToProspective "role: follower -> prospective";
+    CandidateToProspective "role: candidate -> prospective";
+    ProspectiveToCandidate "role: prospective -> candidate";
+    CandidateToLeader "role: candidate -> leader";
+    LeaderToResigned "role: leader -> resigned";
     Truncation "path: truncation";
     CheckQuorum "path: check-quorum resignation";
     NoPreVote "path: fallback from pre-vote";
@@ -68,11 +93,20 @@ counters! {
     MovedOn "path: answer outdated by a truncation";
     RestartAsLeader "path: restart of a leader";
     RestartAsVoter "path: restart of one that voted";
+    Concurrent "client: proposals at the same time";
     OutcomeCommitted "client: committed";
     OutcomeNotAppended "client: not appended";
     OutcomeUnknown "client: outcome unknown";
     QueueFull "client: queue full";
     LateAnswer "path: answer to a forgotten request";
+}
+
+impl Count {
+    /// A move between roles, if it is one of the table in the core's `role.rs`.
+    pub fn of_move(from: &str, to: &str) -> Option<Count> {
+        let name = format!("role: {from} -> {to}");
+        Count::ALL.iter().copied().find(|count| count.name() == name)
+    }
 }
 
 /// How often each occurred in a run.

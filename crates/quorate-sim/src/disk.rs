@@ -40,8 +40,21 @@ struct Faults {
     is_full: bool,
     /// The n-th operation of this kind from now fails, the first being 0.
     armed: Vec<(DiskOperation, u32)>,
-    /// How many errors were given out.
-    failures: u64,
+    /// A directory could not be synced: the journal is gone, and nothing changes any more until a reboot.
+    is_aborted: bool,
+    /// The errors that were given out.
+    failures: Vec<DiskFailure>,
+}
+
+/// An error that was given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskFailure {
+    /// An operation that was to fail.
+    Armed(DiskOperation),
+    /// Nothing fits.
+    Full,
+    /// Nothing changes any more.
+    Aborted,
 }
 
 impl SimFs {
@@ -65,8 +78,20 @@ impl SimFs {
         faults.armed.clear();
     }
 
-    pub(crate) fn failures(&self) -> u64 {
-        self.faults().failures
+    /// The errors that were given out since this was asked last.
+    pub(crate) fn take_failures(&self) -> Vec<DiskFailure> {
+        std::mem::take(&mut self.faults().failures)
+    }
+
+    /// The disk after its machine was started again, with any part of what was not synced.
+    pub(crate) fn reboot(&mut self, seed: u64) {
+        self.inner = self.inner.crash(seed);
+        self.faults().is_aborted = false;
+    }
+
+    /// The disk after its process was killed.
+    pub(crate) fn kill(&mut self) {
+        self.inner = self.inner.kill();
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -78,7 +103,7 @@ impl SimFs {
         let mut faults = self.faults();
         let mut error = None;
         if faults.is_full && operation == DiskOperation::Write {
-            error = Some(ErrorKind::StorageFull);
+            error = Some((ErrorKind::StorageFull, DiskFailure::Full));
         }
         let mut fired = None;
         for (at, (armed, after)) in faults.armed.iter_mut().enumerate() {
@@ -93,10 +118,15 @@ impl SimFs {
         if let Some(at) = fired {
             faults.armed.remove(at);
             // EIO has no kind of its own.
-            error = Some(ErrorKind::Other);
+            error = Some((ErrorKind::Other, DiskFailure::Armed(operation)));
         }
-        if let Some(error) = error {
-            faults.failures += 1;
+        if faults.is_aborted {
+            error = Some((ErrorKind::ReadOnlyFilesystem, DiskFailure::Aborted));
+        }
+        // As the file systems of Linux do: they write no further when their journal has failed.
+        faults.is_aborted |= error.is_some() && operation == DiskOperation::SyncDir;
+        if let Some((error, failure)) = error {
+            faults.failures.push(failure);
             self.inner.fail_at(0, Fault::Once(error));
         }
     }

@@ -35,7 +35,7 @@
 
 #![forbid(unsafe_code)]
 
-mod checkers;
+pub mod checkers;
 pub mod clock;
 pub mod counters;
 mod disk;

@@ -38,12 +38,27 @@ pub(crate) struct Machine<M> {
     pub(crate) process: Option<Process<M>>,
     pub(crate) paused_until: Micros,
     pub(crate) stuck_until: Micros,
+    /// It accepts no connections until then.
+    pub(crate) refuses_until: Micros,
+    /// Its process ends in the middle of the next writes.
+    pub(crate) doom: Option<Doom>,
     /// Its disk is damaged: what the next process finds may be less than was promised.
     pub(crate) is_rotten: bool,
     /// Its disk is gone for good, and nobody starts it again.
     pub(crate) is_lost: bool,
     /// A start is under way.
     pub(crate) is_starting: bool,
+}
+
+/// An end in the middle of writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doom {
+    /// Unsynced writes may be lost with the power.
+    pub(crate) power: bool,
+    /// So many operations succeed.
+    pub(crate) operations: u32,
+    /// How long until it is started again.
+    pub(crate) down: Micros,
 }
 
 /// What a process holds in memory.
@@ -83,20 +98,38 @@ pub(crate) struct Process<M> {
     /// The last token, worth something or not.
     pub(crate) old_token: Option<LeaderToken>,
     pub(crate) is_stopping: bool,
+    /// The state machine has met what cannot be read, and stopped.
+    pub(crate) apply_failed: bool,
     /// How long until it is started again, if it stops in good order.
     pub(crate) down: Micros,
 }
 
 /// What has come in.
 pub(crate) enum Inbound {
-    Request { frame: Bytes, from: Asker },
-    Answer { id: CorrelationId, response: Result<Response<Received>, Unreachable> },
+    Request {
+        frame: Bytes,
+        from: Asker,
+    },
+    Answer {
+        id: CorrelationId,
+        response: Result<Response<Received>, Unreachable>,
+    },
     Durable(WriteId),
     StoreFailed,
-    Propose { proposal: u64, token: LeaderToken, values: Vec<Bytes> },
+    Propose {
+        proposal: u64,
+        token: LeaderToken,
+        values: Vec<Bytes>,
+    },
     Resign(Epoch),
     Shutdown,
-    Cold { range: LogRange, response: Response<LogRange>, reply: Reply, records: Vec<Bytes> },
+    Cold {
+        range: LogRange,
+        response: Response<LogRange>,
+        reply: Reply,
+        /// None if they cannot be read.
+        records: Option<Vec<Bytes>>,
+    },
 }
 
 /// Who waits for an answer.

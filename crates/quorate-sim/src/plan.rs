@@ -149,7 +149,7 @@ pub enum Action {
         who: Target,
         /// Whether unsynced writes may be lost.
         power: bool,
-        /// The disk stops at so many operations into what waits to be written.
+        /// It ends at so many operations into the next writes.
         mid_write: Option<u32>,
         /// How long until it is back.
         down: Micros,
@@ -210,6 +210,18 @@ pub enum Action {
         /// Which.
         who: Target,
     },
+    /// The power fails everywhere at once.
+    Blackout {
+        /// How long until it is back.
+        down: Micros,
+    },
+    /// A process runs, but its machine accepts no connection: those that there are end, and new ones are refused.
+    Refuse {
+        /// Whose.
+        who: Target,
+        /// How long.
+        lasts: Micros,
+    },
     /// No write gets done for a while.
     StickDisk {
         /// Whose.
@@ -233,10 +245,12 @@ pub enum Action {
         /// How long.
         lasts: Micros,
     },
-    /// A process ends, bits on its disk go wrong, and it starts again.
+    /// A bit on a disk goes wrong.
     Rot {
         /// Whose.
         who: Target,
+        /// Below a process that runs on, and meets it when it reads; or the process ends before, and starts again.
+        live: bool,
         /// How long until it is back.
         down: Micros,
     },

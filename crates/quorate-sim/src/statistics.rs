@@ -73,7 +73,7 @@ impl Statistics {
         table
     }
 
-    /// What occurred in less than a hundredth of the runs.
+    /// What occurred in less than a hundredth of the runs; with fewer than a hundred runs, what never did.
     pub fn rare(&self) -> Vec<&'static str> {
         let counts = Count::ALL.iter().zip(&self.counts);
         counts

@@ -181,6 +181,9 @@ impl<'a, W: Workload> World<'a, W> {
             quiet: None,
             is_done: false,
         };
+        if plan.clock_rates.iter().any(|rate| *rate != 1_000_000) {
+            world.count(Count::Drift);
+        }
         for node in 0..world.machines.len() {
             let at = world.draw(Draw::Start, node, 0).below(50_000);
             world.machines[node].is_starting = true;

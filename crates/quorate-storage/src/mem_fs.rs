@@ -73,12 +73,24 @@ pub struct Operation {
     pub path: PathBuf,
 }
 
+/// What a [crash](MemFs::crash) made of the changes that were not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CrashReport {
+    /// A part of a write to a segment survived, and the rest did not.
+    pub has_torn_log: bool,
+    /// A change survived, and an earlier one to another file or directory did not.
+    pub is_out_of_order: bool,
+}
+
 #[derive(Debug, Default)]
 struct Disk {
     inodes: Vec<Inode>,
     dirs: BTreeMap<PathBuf, Dir>,
     locks: BTreeSet<PathBuf>,
     operations: usize,
+    /// Numbers the changes over all files and directories.
+    changes: u64,
+    report: CrashReport,
     /// What was done, if anybody wants to know.
     record: Option<Vec<Operation>>,
     faults: BTreeMap<usize, Fault>,
@@ -89,7 +101,7 @@ struct Disk {
 struct Inode {
     durable: Vec<u8>,
     current: Vec<u8>,
-    changes: Vec<Change>,
+    changes: Vec<(u64, Change)>,
     read_only: bool,
 }
 
@@ -103,7 +115,7 @@ enum Change {
 struct Dir {
     durable: BTreeMap<String, Entry>,
     current: BTreeMap<String, Entry>,
-    changes: Vec<DirChange>,
+    changes: Vec<(u64, DirChange)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,16 +160,27 @@ impl MemFs {
         // Some disks keep nearly everything, some nearly nothing.
         let percent = [0, 20, 50, 80, 100].get(random.below(5)).copied().unwrap_or(50);
         let disk = self.lock_disk();
-        let inodes = disk.inodes.iter().map(|inode| inode.crash(&mut random, percent)).collect();
-        let mut left = Disk { inodes, ..Disk::default() };
+        let mut fates = Fates::default();
+        let inodes = disk
+            .inodes
+            .iter()
+            .enumerate()
+            .map(|(n, inode)| inode.crash(&mut random, percent, &mut fates.of(n)))
+            .collect();
+        let mut left = Disk { inodes, changes: disk.changes, ..Disk::default() };
         // Parents come before their children.
-        for (path, dir) in &disk.dirs {
+        for (n, (path, dir)) in disk.dirs.iter().enumerate() {
             if path.parent().is_none_or(|parent| parent == Path::new(""))
                 || left.entry(path) == Some(Entry::Dir)
             {
-                left.dirs.insert(path.clone(), dir.crash(&mut random, percent));
+                let fates = &mut fates.of(disk.inodes.len() + n);
+                left.dirs.insert(path.clone(), dir.crash(&mut random, percent, fates));
             }
         }
+        left.report = CrashReport {
+            has_torn_log: fates.torn.iter().any(|inode| disk.is_log(*inode)),
+            is_out_of_order: fates.is_out_of_order(),
+        };
         MemFs { disk: Arc::new(Mutex::new(left)) }
     }
 
@@ -165,8 +188,28 @@ impl MemFs {
     /// everything that was written, synced or not. What was not synced still is not.
     pub fn kill(&self) -> MemFs {
         let disk = self.lock_disk();
-        let (inodes, dirs) = (disk.inodes.clone(), disk.dirs.clone());
-        MemFs { disk: Arc::new(Mutex::new(Disk { inodes, dirs, ..Disk::default() })) }
+        let (inodes, dirs, changes) = (disk.inodes.clone(), disk.dirs.clone(), disk.changes);
+        MemFs { disk: Arc::new(Mutex::new(Disk { inodes, dirs, changes, ..Disk::default() })) }
+    }
+
+    /// What became of unsynced changes in the crash that left this disk.
+    pub fn crash_report(&self) -> CrashReport {
+        self.lock_disk().report
+    }
+
+    /// A bit of a file goes wrong, on the medium and for whoever reads; whether it has that byte.
+    pub fn damage(&self, path: &Path, position: usize, bit: u8) -> bool {
+        let mut disk = self.lock_disk();
+        let Ok(inode) = disk.find(path) else { return false };
+        let inode = disk.inode(inode);
+        let mut is_there = false;
+        for content in [&mut inode.durable, &mut inode.current] {
+            if let Some(byte) = content.get_mut(position) {
+                *byte ^= 1 << (bit % 8);
+                is_there = true;
+            }
+        }
+        is_there
     }
 
     /// Fails the n-th operation from now, the first being 0.
@@ -234,7 +277,7 @@ impl FileSystem for MemFs {
             disk.inodes.push(Inode::default());
             let inode = disk.inodes.len() - 1;
             let (dir, name) = split(path);
-            disk.dir(&dir)?.change(DirChange::Add(name, Entry::File(inode)));
+            disk.change_dir(&dir, DirChange::Add(name, Entry::File(inode)))?;
             inode
         } else {
             there?
@@ -243,7 +286,7 @@ impl FileSystem for MemFs {
             return Err(ErrorKind::PermissionDenied.into());
         }
         if empties {
-            disk.inode(inode).change(Change::SetLen(0));
+            disk.change(inode, Change::SetLen(0));
         }
         failed?;
         Ok(MemFile { disk: self.disk.clone(), inode, path: path.to_owned() })
@@ -256,9 +299,8 @@ impl FileSystem for MemFs {
         if dir != to_dir {
             return Err(ErrorKind::CrossesDevices.into());
         }
-        let dir = disk.dir(&dir)?;
-        let entry = dir.current.get(&from).copied().ok_or(ErrorKind::NotFound)?;
-        dir.change(DirChange::Rename { from, to, entry });
+        let entry = disk.dir(&dir)?.current.get(&from).copied().ok_or(ErrorKind::NotFound)?;
+        disk.change_dir(&dir, DirChange::Rename { from, to, entry })?;
         failed
     }
 
@@ -267,7 +309,7 @@ impl FileSystem for MemFs {
         let failed = disk.begin(OperationKind::Remove, path);
         disk.find(path)?;
         let (dir, name) = split(path);
-        disk.dir(&dir)?.change(DirChange::Remove(name));
+        disk.change_dir(&dir, DirChange::Remove(name))?;
         failed
     }
 
@@ -278,11 +320,10 @@ impl FileSystem for MemFs {
             return failed;
         }
         let (parent, name) = split(path);
-        let parent = disk.dir(&parent)?;
-        if parent.current.contains_key(&name) {
+        if disk.dir(&parent)?.current.contains_key(&name) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        parent.change(DirChange::Add(name, Entry::Dir));
+        disk.change_dir(&parent, DirChange::Add(name, Entry::Dir))?;
         disk.dirs.insert(path.to_owned(), Dir::default());
         failed
     }
@@ -293,7 +334,7 @@ impl FileSystem for MemFs {
         let dead = disk.dead.is_some();
         let dir = disk.dir(path)?;
         match failed {
-            Ok(()) => dir.changes.iter().for_each(|change| change.apply(&mut dir.durable)),
+            Ok(()) => dir.changes.iter().for_each(|(_, change)| change.apply(&mut dir.durable)),
             Err(_) if dead => return failed,
             Err(_) => {}
         }
@@ -344,19 +385,18 @@ impl File for MemFile {
     fn write_all_at(&self, slices: &[IoSlice<'_>], position: u64) -> io::Result<()> {
         let (mut disk, failed) = self.begin(OperationKind::Write);
         let dead = disk.dead.is_some();
-        let inode = disk.inode(self.inode);
         let mut bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
         if failed.is_err() && !dead {
             // A disk that is full takes what still fits.
             bytes.truncate(bytes.len() / 2);
         }
-        inode.change(Change::Write { position, bytes });
+        disk.change(self.inode, Change::Write { position, bytes });
         failed
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let (mut disk, failed) = self.begin(OperationKind::SetLen);
-        disk.inode(self.inode).change(Change::SetLen(len));
+        disk.change(self.inode, Change::SetLen(len));
         failed
     }
 
@@ -371,7 +411,9 @@ impl File for MemFile {
         let inode = disk.inode(self.inode);
         match failed {
             // Not the whole content: what a failed sync has dropped stays lost, though readers see it.
-            Ok(()) => inode.changes.iter().for_each(|change| change.apply(&mut inode.durable)),
+            Ok(()) => {
+                inode.changes.iter().for_each(|(_, change)| change.apply(&mut inode.durable));
+            }
             Err(_) if dead => return failed,
             Err(_) => {}
         }
@@ -422,18 +464,73 @@ impl Disk {
     fn inode(&mut self, inode: usize) -> &mut Inode {
         &mut self.inodes[inode]
     }
+
+    fn change(&mut self, inode: usize, change: Change) {
+        self.changes += 1;
+        let at = self.changes;
+        let inode = self.inode(inode);
+        change.apply(&mut inode.current);
+        inode.changes.push((at, change));
+    }
+
+    fn change_dir(&mut self, dir: &Path, change: DirChange) -> io::Result<()> {
+        self.changes += 1;
+        let at = self.changes;
+        let dir = self.dir(dir)?;
+        change.apply(&mut dir.current);
+        dir.changes.push((at, change));
+        Ok(())
+    }
+
+    /// Whether this is a segment.
+    fn is_log(&self, inode: usize) -> bool {
+        let entries = self.dirs.values().flat_map(|dir| &dir.current);
+        entries
+            .filter(|(_, entry)| **entry == Entry::File(inode))
+            .any(|(name, _)| name.ends_with(".log"))
+    }
+}
+
+/// What becomes of changes in a crash.
+#[derive(Debug, Default)]
+struct Fates {
+    /// For each change: its number, whose it is, whether it survived.
+    changes: Vec<(u64, usize, bool)>,
+    /// The files with torn writes.
+    torn: Vec<usize>,
+}
+
+impl Fates {
+    fn of(&mut self, whose: usize) -> FatesOf<'_> {
+        FatesOf { all: self, whose }
+    }
+
+    fn is_out_of_order(&self) -> bool {
+        let is_kept = |kept: bool| self.changes.iter().filter(move |(.., was)| *was == kept);
+        is_kept(true)
+            .any(|(kept, of, _)| is_kept(false).any(|(lost, other, _)| lost < kept && other != of))
+    }
+}
+
+/// The fates of the changes to one file or directory.
+struct FatesOf<'a> {
+    all: &'a mut Fates,
+    whose: usize,
+}
+
+impl FatesOf<'_> {
+    fn note(&mut self, change: u64, is_kept: bool) {
+        self.all.changes.push((change, self.whose, is_kept));
+    }
 }
 
 impl Inode {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.current);
-        self.changes.push(change);
-    }
-
-    fn crash(&self, random: &mut Random, percent: usize) -> Inode {
+    fn crash(&self, random: &mut Random, percent: usize, fates: &mut FatesOf<'_>) -> Inode {
         let mut content = self.durable.clone();
-        for change in &self.changes {
-            if random.below(100) >= percent {
+        for (at, change) in &self.changes {
+            let is_kept = random.below(100) < percent;
+            fates.note(*at, is_kept);
+            if !is_kept {
                 continue;
             }
             match change {
@@ -442,6 +539,9 @@ impl Inode {
                     let from = random.below(2) * random.below(bytes.len());
                     let to = from + random.below(bytes.len() - from + 1);
                     let position = position + from as u64;
+                    if from > 0 || to < bytes.len() {
+                        fates.all.torn.push(fates.whose);
+                    }
                     let bytes = bytes[from..to].to_vec();
                     Change::Write { position, bytes }.apply(&mut content);
                 }
@@ -473,15 +573,12 @@ impl Change {
 }
 
 impl Dir {
-    fn change(&mut self, change: DirChange) {
-        change.apply(&mut self.current);
-        self.changes.push(change);
-    }
-
-    fn crash(&self, random: &mut Random, percent: usize) -> Dir {
+    fn crash(&self, random: &mut Random, percent: usize, fates: &mut FatesOf<'_>) -> Dir {
         let mut entries = self.durable.clone();
-        for change in &self.changes {
-            if random.below(100) < percent {
+        for (at, change) in &self.changes {
+            let is_kept = random.below(100) < percent;
+            fates.note(*at, is_kept);
+            if is_kept {
                 change.apply(&mut entries);
             }
         }

@@ -104,14 +104,16 @@ fn disturb(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-const KINDS: usize = 20;
+const KINDS: usize = 22;
 
 fn action(random: &mut Random, kind: usize, plan: &Plan) -> Action {
     let who = target(random, plan.nodes());
     let other = target(random, plan.nodes());
     let lasts = span(random, plan);
     let down = random.pick(&[50 * MS, 500 * MS, 2 * SECOND, 5 * SECOND]);
-    let mid_write = random.percent(50).then(|| u32::try_from(random.below(12)).unwrap_or(0));
+    let operations = random.pick(&[2, 4, 12]);
+    let mid_write =
+        random.percent(60).then(|| u32::try_from(random.below(operations)).unwrap_or(0));
     match kind {
         0 | 1 => Action::Crash { who, power: true, mid_write, down },
         2 => Action::Crash { who, power: false, mid_write, down },
@@ -139,7 +141,7 @@ fn action(random: &mut Random, kind: usize, plan: &Plan) -> Action {
             after: u32::try_from(random.below(4)).unwrap_or(0),
         },
         13 => Action::FillDisk { who, lasts },
-        14 => Action::Rot { who, down },
+        14 => Action::Rot { who, live: random.percent(50), down },
         15 => Action::Wipe { who, down },
         16 => Action::JumpClock { who, by: random.within(10 * MS, 5 * SECOND) },
         17 => Action::SetWall {
@@ -153,7 +155,9 @@ fn action(random: &mut Random, kind: usize, plan: &Plan) -> Action {
                 Action::RepeatFetch { who }
             }
         }
-        _ => Action::Shutdown { who, down },
+        19 => Action::Shutdown { who, down },
+        20 => Action::Refuse { who, lasts },
+        _ => Action::Blackout { down },
     }
 }
 

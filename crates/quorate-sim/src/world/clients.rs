@@ -5,6 +5,7 @@ use quorate_driver::Outcome;
 
 use super::World;
 use crate::clock::Micros;
+use crate::counters::Count;
 use crate::facts::Seen;
 use crate::machine::Inbound;
 use crate::workload::Workload;
@@ -33,6 +34,9 @@ impl<W: Workload> World<'_, W> {
         self.note(node, || {
             format!("a client proposes {proposal}: {records} records in epoch {}", token.epoch())
         });
+        if !self.history.proposed.is_empty() {
+            self.count(Count::Concurrent);
+        }
         self.observe(&Seen::Proposed { proposal, values: &values });
         self.history.proposed.insert(proposal, self.now);
         self.receive(node, Inbound::Propose { proposal, token, values });

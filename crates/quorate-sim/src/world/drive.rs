@@ -4,7 +4,9 @@ use quorate_core::io::{Event, Input, Message, RequestId, StorageTrouble, Timeout
 use quorate_core::message::Via;
 use quorate_core::message::{LogRange, Response};
 use quorate_core::{Instant, Offset};
-use quorate_driver::{CommittedBatch, Filled, LeaderToken, Leadership, Outcome, StateMachine};
+use quorate_driver::{
+    CommittedBatch, Filled, LeaderToken, Leadership, Outcome, StateMachine, unreadable,
+};
 use quorate_rpc::server::{Decoded, decode_request};
 use quorate_storage::TailRead;
 use quorate_wire::batch::batches;
@@ -155,6 +157,9 @@ impl<W: Workload> World<'_, W> {
             Inbound::Resign(epoch) => Input::Resign { epoch },
             Inbound::Shutdown => Input::Shutdown,
             Inbound::Cold { range, response, reply, records } => {
+                let Some(records) = records else {
+                    return self.respond(node, process, &reply, &unreadable(response), Vec::new());
+                };
                 let before = records.len();
                 let (response, records) = process.log.fill_cold(range, response, records);
                 if records.len() < before {
@@ -183,6 +188,11 @@ impl<W: Workload> World<'_, W> {
             }
         }
         for event in std::mem::take(&mut process.output.events) {
+            if let Event::Role { role, .. } = &event
+                && let Some(count) = Count::of_move(self.facts.nodes[node].role, role)
+            {
+                self.count(count);
+            }
             self.trace.tell(self.now, node, || What::Event(trace::event(&event)));
             self.observe(&Seen::Event { node, event: &event });
             process.events.push(event);
@@ -277,9 +287,25 @@ impl<W: Workload> World<'_, W> {
         let Some(process) = &self.machines[node].process else { return };
         let max_bytes = usize::try_from(range.max_bytes).unwrap_or(usize::MAX);
         match process.reader.read(range.from, range.to, max_bytes) {
-            Ok(records) => self.receive(node, Inbound::Cold { range, response, reply, records }),
+            Ok(records) => {
+                let records = Some(records);
+                self.receive(node, Inbound::Cold { range, response, reply, records });
+            }
+            Err(error) if self.meets_rot(node) => {
+                self.trace.tell(self.now, node, || What::Disk(error.to_string()));
+                self.receive(node, Inbound::Cold { range, response, reply, records: None });
+            }
             Err(error) => self.fail("cold-read", error.to_string()),
         }
+    }
+
+    /// A read met what it should not; whether that is damage that we did.
+    fn meets_rot(&mut self, node: usize) -> bool {
+        let is_rotten = self.machines[node].is_rotten;
+        if is_rotten {
+            self.count(Count::RotRead);
+        }
+        is_rotten
     }
 
     fn notify(&mut self, node: usize, process: &mut Process<W::Machine>, event: Event) {
@@ -349,14 +375,6 @@ impl<W: Workload> World<'_, W> {
         reason: &'static str,
     ) {
         self.history.roles.push(RoleChange { at: self.now, node, role, epoch, reason });
-        self.count(match role {
-            "unattached" => Count::ToUnattached,
-            "follower" => Count::ToFollower,
-            "prospective" => Count::ToProspective,
-            "candidate" => Count::ToCandidate,
-            "leader" => Count::ToLeader,
-            _ => Count::ToResigned,
-        });
         let path = match reason {
             "no majority fetches" => Count::CheckQuorum,
             "a voter has no pre-vote" => Count::NoPreVote,
@@ -382,7 +400,7 @@ impl<W: Workload> World<'_, W> {
                 }
                 process.token = leadership.token;
             }
-            if process.applied >= process.committed {
+            if process.applied >= process.committed || process.apply_failed {
                 return;
             }
             let found = match process.log.tail().read(process.applied, process.committed, 64 << 10)
@@ -394,6 +412,14 @@ impl<W: Workload> World<'_, W> {
                     match process.reader.read(process.applied, readable, 64 << 10) {
                         Ok(found) if found.is_empty() => return,
                         Ok(found) => found,
+                        Err(error) if self.meets_rot(node) => {
+                            // A node whose state machine has stopped ends.
+                            self.trace.tell(self.now, node, || What::Disk(error.to_string()));
+                            process.apply_failed = true;
+                            let boot = self.machines[node].boot;
+                            self.after(20, Happening::Exit { node, boot, in_order: false });
+                            return;
+                        }
                         Err(error) => return self.fail("cold-read", error.to_string()),
                     }
                 }

@@ -1,19 +1,18 @@
 //! Disturbances, as the schedule has them.
 
 use std::collections::VecDeque;
-
-use quorate_core::voters::VoterSet;
-use quorate_storage::mem_fs::MemFs;
 use std::path::PathBuf;
 
+use quorate_core::voters::VoterSet;
 use quorate_core::{Epoch, Offset};
-use quorate_storage::{FileSystem, read_log};
+use quorate_storage::mem_fs::MemFs;
+use quorate_storage::read_log;
 
 use super::{Draw, Happening, World};
 use crate::clock::Micros;
 use crate::counters::Count;
 use crate::facts::Image;
-use crate::machine::{self, Inbound, directory_id, log_dir};
+use crate::machine::{self, Doom, Inbound, directory_id, log_dir};
 use crate::plan::{Action, Target};
 use crate::random::Random;
 use crate::workload::Workload;
@@ -46,6 +45,9 @@ impl<W: Workload> World<'_, W> {
                         self.cut(to, from, lasts);
                     }
                     self.count(if both { Count::Partition } else { Count::OneWay });
+                    if self.machines.len() > 2 {
+                        self.count(Count::Partial);
+                    }
                     self.note(from, || format!("the link to n{} is cut, both={both}", to + 1));
                 }
             }
@@ -72,7 +74,19 @@ impl<W: Workload> World<'_, W> {
                 self.count(if one_way { Count::OneWay } else { Count::Partition });
                 self.note(0, || format!("the network is split, sides={sides:b} one_way={one_way}"));
             }
+            Action::Blackout { down } => {
+                self.count(Count::Blackout);
+                self.note(0, || "the power fails everywhere".to_owned());
+                for node in 0..self.machines.len() {
+                    if self.machines[node].process.is_some() {
+                        self.end_process(node, true, None);
+                        let more = self.draw(Draw::Start, node, self.events).below(down);
+                        self.start_in(node, down + more);
+                    }
+                }
+            }
             Action::Isolate { who, .. }
+            | Action::Refuse { who, .. }
             | Action::Crash { who, .. }
             | Action::Pause { who, .. }
             | Action::Reset { who }
@@ -111,10 +125,23 @@ impl<W: Workload> World<'_, W> {
             Action::Crash { power, mid_write, down, .. }
                 if self.machines[node].process.is_some() =>
             {
-                self.count(if power { Count::PowerCut } else { Count::Kill });
-                self.note(node, || if power { "loses its power" } else { "is killed" }.to_owned());
-                self.end_process(node, power, mid_write);
-                self.start_in(node, down);
+                let process = self.machines[node].process.as_ref();
+                let is_idle = process.is_some_and(|process| {
+                    !process.store_failed && process.queue.is_empty() && process.waiting.is_empty()
+                });
+                match mid_write {
+                    Some(operations) if is_idle && self.quiet.is_none() => {
+                        self.machines[node].doom = Some(Doom { power, operations, down });
+                    }
+                    _ => self.crash(node, power, mid_write, down),
+                }
+            }
+            Action::Refuse { lasts, .. } => {
+                self.machines[node].refuses_until = self.now + lasts;
+                for other in (0..self.machines.len()).filter(|other| *other != node) {
+                    self.reset(other, node);
+                }
+                self.note(node, || format!("accepts no connections for {lasts} us"));
             }
             Action::Pause { lasts, .. } => {
                 let until = self.now + lasts;
@@ -139,11 +166,10 @@ impl<W: Workload> World<'_, W> {
             }
             Action::FillDisk { lasts, .. } => {
                 self.machines[node].disk.fill(true);
-                self.count(Count::DiskFull);
                 self.note(node, || format!("its disk is full for {lasts} us"));
                 self.after(lasts, Happening::Unfill { node });
             }
-            Action::Rot { down, .. } => self.rot(node, down),
+            Action::Rot { live, down, .. } => self.rot(node, live, down),
             Action::Wipe { down, .. } => self.wipe(node, down),
             Action::JumpClock { by, .. } => {
                 let now = self.now;
@@ -198,20 +224,24 @@ impl<W: Workload> World<'_, W> {
         is_first && (node >= self.plan.voters || self.lost_voters() < budget)
     }
 
-    /// Flips a bit in a log, below what is not covered by a checksum.
-    fn rot(&mut self, node: usize, down: Micros) {
+    /// Flips a bit in a log.
+    fn rot(&mut self, node: usize, live: bool, down: Micros) {
         if !self.can_lose(node) || self.machines[node].process.is_none() {
             return;
         }
-        self.end_process(node, false, None);
+        if !live {
+            self.end_process(node, false, None);
+        }
         let mut random = self.draw(Draw::Fault, node, self.events);
         let disk = self.machines[node].disk.inner.clone();
         if flip_a_bit(&disk, &mut random) {
-            self.count(Count::BitRot);
+            self.count(if live { Count::LiveRot } else { Count::BitRot });
             self.machines[node].is_rotten = true;
             self.note(node, || "a bit on its disk goes wrong".to_owned());
         }
-        self.start_in(node, down);
+        if !live {
+            self.start_in(node, down);
+        }
     }
 
     /// An empty disk, and a new directory id: whoever it was is gone, and it comes back as an observer.
@@ -259,13 +289,7 @@ fn flip_a_bit(disk: &MemFs, random: &mut Random) -> bool {
             break byte;
         }
     };
-    let Some(mut content) = disk.content(&path) else { return false };
-    let Some(at) = usize::try_from(position).ok().map(|position| position + byte) else {
-        return false;
-    };
-    let Some(byte) = content.get_mut(at) else { return false };
-    *byte ^= 1 << random.below(8);
-    let _ = disk.remove(&path);
-    disk.install(&path, &content);
-    true
+    let Ok(position) = usize::try_from(position) else { return false };
+    let bit = u8::try_from(random.below(8)).unwrap_or(0);
+    disk.damage(&path, position + byte, bit)
 }

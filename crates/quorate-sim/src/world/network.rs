@@ -33,6 +33,8 @@ pub(super) struct Link {
     pub(super) connection: u64,
     /// Counts messages.
     messages: u64,
+    /// When the last of those that were sent so far arrives.
+    last_arrival: Micros,
 }
 
 impl Links {
@@ -90,6 +92,13 @@ impl<W: Workload> World<'_, W> {
             if link.slow_until > now {
                 wait += link.slow_by;
             }
+        }
+        let arrival = self.now + wait;
+        let link = self.links.of(from, to);
+        if arrival < link.last_arrival {
+            self.count(Count::Reordered);
+        } else {
+            link.last_arrival = arrival;
         }
         Fate::Arrives(wait)
     }
@@ -191,14 +200,16 @@ impl<W: Workload> World<'_, W> {
         if self.links.is_cut(from.node, to, self.now) {
             return self.never(from, to, &mut random);
         }
-        if self.machines[to].process.is_some() {
+        let is_alive = self.machines[to].process.is_some();
+        let refuses = self.machines[to].refuses_until > self.now;
+        if is_alive && !refuses {
             return self.receive(to, Inbound::Request { frame, from });
         }
         // The machine answers for the process that is gone, if it runs itself.
-        if random.percent(30) {
+        if !is_alive && random.percent(30) {
             return self.never(from, to, &mut random);
         }
-        self.count(Count::RefusedConnection);
+        self.count(if is_alive { Count::RefusedAlive } else { Count::RefusedConnection });
         match self.fate(to, from.node, &mut random) {
             Fate::Arrives(wait) => {
                 let frame = Err(Unreachable::Refused);

@@ -45,6 +45,8 @@ impl<W: Workload> World<'_, W> {
         for node in 0..self.machines.len() {
             let machine = &mut self.machines[node];
             machine.paused_until = self.now;
+            machine.refuses_until = self.now;
+            machine.doom = None;
             machine.disk.heal();
             let boot = machine.boot;
             if machine.stuck_until > self.now {
@@ -52,6 +54,10 @@ impl<W: Workload> World<'_, W> {
                 self.at(self.now, Happening::Commit { node, boot });
             }
             self.at(self.now, Happening::Wake { node, boot });
+            if self.machines[node].is_rotten && self.machines[node].process.is_some() {
+                // Somebody reads what it says of its disk, and looks whether it starts again.
+                self.end_process(node, false, None);
+            }
             self.machines[node].is_starting = false;
             if self.machines[node].process.is_none() {
                 self.start_in(node, 1 + u64::try_from(node).unwrap_or(0) * MS);

@@ -47,6 +47,8 @@ pub(super) fn machines<M>(plan: &Plan) -> (Vec<Machine<M>>, Vec<NodeFacts>) {
             process: None,
             paused_until: 0,
             stuck_until: 0,
+            refuses_until: 0,
+            doom: None,
             is_rotten: false,
             is_lost: false,
             is_starting: false,
@@ -138,11 +140,12 @@ impl<W: Workload> World<'_, W> {
         }
         machine.boot += 1;
         let boot = machine.boot;
-        let failures = machine.disk.failures();
         let opened = Directory::open(machine.disk.clone(), machine::options(self.plan, node));
+        let failures = self.count_disk_failures(node);
+        let machine = &self.machines[node];
         let directory = match opened {
             Ok(directory) => directory,
-            Err(_) if machine.disk.failures() > failures => {
+            Err(_) if failures > 0 => {
                 // Its disk is still full, or not well. Somebody tries again.
                 self.reboot(node);
                 return self.start_in(node, SECOND);
@@ -200,6 +203,9 @@ impl<W: Workload> World<'_, W> {
         }
         if survived {
             self.count(Count::TailSurvived);
+        }
+        if boot > 1 {
+            self.count(Count::Restart);
         }
         let epoch = found.election_epoch();
         if let Some(state) = &found.election {
@@ -274,6 +280,7 @@ impl<W: Workload> World<'_, W> {
             token: None,
             old_token: None,
             is_stopping: false,
+            apply_failed: false,
             down: SECOND,
         };
         self.look(node, &mut process);

@@ -5,8 +5,9 @@ use quorate_storage::FileSystem;
 use quorate_storage::mem_fs::Fault;
 
 use super::{Draw, Happening, World};
-use crate::clock::SECOND;
+use crate::clock::{Micros, SECOND};
 use crate::counters::Count;
+use crate::disk::{DiskFailure, DiskOperation};
 use crate::facts::Seen;
 use crate::machine::{Inbound, Process, log_dir};
 use crate::trace::What;
@@ -47,6 +48,9 @@ impl<W: Workload> World<'_, W> {
         if machine.process.as_ref().is_none_or(|process| !process.is_committing) {
             return;
         }
+        if let Some(doom) = machine.doom.take() {
+            return self.crash(node, doom.power, Some(doom.operations), doom.down);
+        }
         let Some(mut process) = machine.process.take() else { return };
         process.is_committing = false;
         let before = process.queue.len();
@@ -75,7 +79,24 @@ impl<W: Workload> World<'_, W> {
             }
         }
         self.machines[node].process = Some(process);
+        self.count_disk_failures(node);
         self.watch_segments(node);
+    }
+
+    /// Counts the errors that a disk has given out since; how many.
+    pub(super) fn count_disk_failures(&mut self, node: usize) -> usize {
+        let failures = self.machines[node].disk.take_failures();
+        for failure in &failures {
+            self.count(match failure {
+                DiskFailure::Armed(DiskOperation::Write) => Count::WriteError,
+                DiskFailure::Armed(DiskOperation::Sync) => Count::SyncError,
+                DiskFailure::Armed(DiskOperation::Rename) => Count::RenameError,
+                DiskFailure::Armed(DiskOperation::SyncDir) => Count::SyncDirError,
+                DiskFailure::Full => Count::DiskFull,
+                DiskFailure::Aborted => continue,
+            });
+        }
+        failures.len()
     }
 
     fn persisted(&mut self, node: usize, through: WriteId) {
@@ -100,10 +121,7 @@ impl<W: Workload> World<'_, W> {
     pub(super) fn on_stored(&mut self, node: usize, through: Option<WriteId>) {
         match through {
             Some(through) => self.receive(node, Inbound::Durable(through)),
-            None => {
-                self.count(Count::DiskError);
-                self.receive(node, Inbound::StoreFailed);
-            }
+            None => self.receive(node, Inbound::StoreFailed),
         }
     }
 
@@ -118,6 +136,7 @@ impl<W: Workload> World<'_, W> {
             self.trace.tell(self.now, node, || What::Disk(error.to_string()));
             self.after(20, Happening::Stored { node, boot, through: None });
         }
+        self.count_disk_failures(node);
     }
 
     /// Leaves a directory in good order, as a node does that stops.
@@ -131,6 +150,7 @@ impl<W: Workload> World<'_, W> {
             }
         }
         let failed = process.store_failed || process.store.close().is_err();
+        self.count_disk_failures(node);
         if failed {
             self.reboot(node);
         }
@@ -141,14 +161,33 @@ impl<W: Workload> World<'_, W> {
     /// is in the page cache still, where a new process would take it for written.
     pub(super) fn reboot(&mut self, node: usize) {
         let seed = self.draw(Draw::Crash, node, self.events).number();
-        let disk = &mut self.machines[node].disk;
-        disk.inner = disk.inner.crash(seed);
+        self.machines[node].disk.reboot(seed);
+        self.count_survivors(node);
+    }
+
+    fn count_survivors(&mut self, node: usize) {
+        let report = self.machines[node].disk.inner.crash_report();
+        if report.has_torn_log {
+            self.count(Count::TornBatch);
+        }
+        if report.is_out_of_order {
+            self.count(Count::OutOfOrder);
+        }
+    }
+
+    /// A process ends, in the middle of a write if that is asked for and there is one, and is started again.
+    pub(super) fn crash(&mut self, node: usize, power: bool, mid_write: Option<u32>, down: Micros) {
+        self.count(if power { Count::PowerCut } else { Count::Kill });
+        self.note(node, || if power { "loses its power" } else { "is killed" }.to_owned());
+        self.end_process(node, power, mid_write);
+        self.start_in(node, down);
     }
 
     /// A process is gone; unsynced writes may be lost with the power.
     pub(super) fn end_process(&mut self, node: usize, power: bool, mid_write: Option<u32>) {
         let seed = self.draw(Draw::Crash, node, self.events).number();
         let machine = &mut self.machines[node];
+        machine.doom = None;
         let mut is_torn = false;
         let mut power = power;
         if let Some(mut process) = machine.process.take() {
@@ -169,8 +208,13 @@ impl<W: Workload> World<'_, W> {
             power |= process.store_failed;
             drop(process);
         }
-        let disk = &mut machine.disk;
-        disk.inner = if power { disk.inner.crash(seed) } else { disk.inner.kill() };
+        let _ = machine.disk.take_failures();
+        if power {
+            machine.disk.reboot(seed);
+            self.count_survivors(node);
+        } else {
+            machine.disk.kill();
+        }
         if is_torn {
             self.count(Count::TornWrite);
         }
