@@ -6,6 +6,10 @@
 mod fake;
 #[path = "hazards/fetch_answers.rs"]
 mod fetch_answers;
+#[path = "hazards/java_habits.rs"]
+mod java_habits;
+#[path = "hazards/loops.rs"]
+mod loops;
 #[path = "hazards/mutations.rs"]
 mod mutations;
 #[path = "hazards/never_sent.rs"]

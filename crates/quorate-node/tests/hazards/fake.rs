@@ -1,7 +1,7 @@
 //! A peer that answers what it is told to, and a client that asks anything.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use quorate_core::Endpoints;
@@ -68,6 +68,27 @@ impl Fake {
     /// What it was asked since the last call.
     pub(crate) fn take_asked(&self) -> Vec<Request> {
         std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// What it is asked for a while, and until it was asked twice: a peer that answers at once is asked once in a retry
+    /// backoff of 20 ms at most, a few times for what was under way aside.
+    pub(crate) async fn is_asked_with_pauses(&self, name: &str) -> Vec<Request> {
+        self.take_asked();
+        let start = Instant::now();
+        let mut asked = Vec::new();
+        while asked.len() < 2 || start.elapsed() < Duration::from_millis(200) {
+            assert!(
+                start.elapsed() < Duration::from_secs(30),
+                "{name}: asked {} times",
+                asked.len()
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            asked.extend(self.take_asked());
+        }
+        let (elapsed, count) = (start.elapsed(), asked.len());
+        let most = 5 + usize::try_from(elapsed.as_millis() / 20).unwrap();
+        assert!(count <= most, "{name}: asked {count} times in {elapsed:?}");
+        asked
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_core::message::{
-    CurrentLeader, ErrorCode, QuorumEpochResponse, Request, Response, VoteRequest, VoteResponse,
+    BeginQuorumEpochRequest, CurrentLeader, EndQuorumEpochRequest, ErrorCode, FetchSnapshotRequest,
+    QuorumEpochResponse, Request, Response, VoteRequest, VoteResponse,
 };
 use quorate_core::{Endpoint, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey};
 use quorate_rpc::client::decode_answer;
@@ -17,7 +18,7 @@ use quorate_wire::message as wire;
 use quorate_wire::message::ApiKey;
 
 use crate::fake::{Answer, Asker, CLUSTER, Fake};
-use crate::nodes::{Pair, listener, run};
+use crate::nodes::{Pair, endpoints, listener, run};
 
 /// The voter that everything is sent to.
 const ME: i32 = 3;
@@ -68,10 +69,10 @@ impl Seen {
                 assert!(fetch.replica.id != NodeId(ME) && fetch.max_wait_ms >= 0);
                 assert!(fetch.offset.0 >= 0 && fetch.last_fetched_epoch <= fetch.epoch);
             }
-            Request::FetchSnapshot(fetch) => {
-                assert!(fetch.replica.id != NodeId(ME) && fetch.position >= 0);
+            // Item 7: there is nobody whose snapshot it could use.
+            Request::FetchSnapshot(_) | Request::DescribeQuorum | Request::DescribeReplica => {
+                panic!("a node asks {request:?}")
             }
-            Request::DescribeQuorum | Request::DescribeReplica => panic!("a node asks {request:?}"),
         }
     }
 
@@ -101,7 +102,8 @@ struct Follower {
     offset: i64,
     last_epoch: i32,
     epoch: i32,
-    high_watermark: BTreeMap<i32, i64>,
+    /// The highest that any leader said.
+    high_watermark: i64,
 }
 
 impl Follower {
@@ -154,16 +156,64 @@ impl Follower {
             (self.offset, self.last_epoch) = (0, 0);
             return;
         }
-        let known = self.high_watermark.entry(current.epoch.0).or_insert(-1);
-        assert!(partition.high_watermark >= *known, "a high watermark that falls");
-        *known = partition.high_watermark;
+        // A leader that does not know it yet says -1, which is ignored.
+        let known = partition.high_watermark;
+        assert!(known == -1 || known >= self.high_watermark, "a high watermark that falls");
+        self.high_watermark = self.high_watermark.max(known);
         self.take(records);
+    }
+
+    /// Well-formed requests besides Fetch. The leader is announced again, and an older one resigns, as late duplicates do.
+    fn asks(&self, own: NodeId, pair: &Pair, seen: &Seen) -> Vec<Request> {
+        let epoch = Epoch(self.epoch);
+        let log_end = OffsetAndEpoch::new(Offset(self.offset), Epoch(self.last_epoch));
+        let replica = ReplicaKey::new(NodeId(ME), None);
+        let vote = VoteRequest { voter: None, replica, epoch, log_end, pre_vote: true };
+        let snapshot = FetchSnapshotRequest {
+            replica,
+            epoch,
+            snapshot: OffsetAndEpoch::new(Offset(0), Epoch(0)),
+            position: 0,
+            max_bytes: 1000,
+        };
+        let mut asks = vec![Request::Vote(vote), Request::FetchSnapshot(snapshot)];
+        let port = |leader: NodeId| pair.nodes[usize::try_from(leader.0 - 1).unwrap()].port;
+        for (then, leader) in seen.leaders.iter().filter(|(_, leader)| **leader != own) {
+            let (epoch, leader, endpoints) = (*then, *leader, endpoints(port(*leader)));
+            asks.push(if epoch.0 < self.epoch {
+                let preferred_candidates = vec![replica];
+                Request::EndQuorumEpoch(EndQuorumEpochRequest {
+                    leader,
+                    epoch,
+                    preferred_candidates,
+                    endpoints,
+                })
+            } else {
+                let voter = None;
+                Request::BeginQuorumEpoch(BeginQuorumEpochRequest {
+                    voter,
+                    leader,
+                    epoch,
+                    endpoints,
+                })
+            });
+        }
+        asks
     }
 
     fn take(&mut self, records: Bytes) {
         for batch in batches(records) {
             let batch = batch.expect("whole batches alone");
             batch.raft_check().expect("what Java's reader takes");
+            let plain = batch.header().attributes & !0x20 == 0;
+            assert!(plain && batch.header().producer_id == -1, "{:?}", batch.header());
+            for record in batch.records().expect("not compressed") {
+                // Item 9: key version 0, LeaderChange, and schema 0, which the value's first field repeats.
+                let record = record.expect("it decodes");
+                let value = record.value.expect("a value");
+                assert!(!batch.is_control() || record.key == Some(&[0, 0, 0, 2]));
+                assert!(!batch.is_control() || value.starts_with(&[0, 0]), "{value:?}");
+            }
             assert_eq!(batch.base_offset(), self.offset, "no gap, nothing below the offset");
             assert!(batch.leader_epoch() >= self.last_epoch.max(1));
             assert!(batch.leader_epoch() <= self.epoch);
@@ -205,8 +255,7 @@ fn what_a_third_voter_sees() {
         .await;
         let pair = Pair::start(fake.port);
         let mut seen = Seen::default();
-        let mut follower =
-            Follower { offset: 0, last_epoch: 0, epoch: 0, high_watermark: BTreeMap::new() };
+        let mut follower = Follower { offset: 0, last_epoch: 0, epoch: 0, high_watermark: -1 };
         for round in 0..12 {
             let (leader, token) = pair.leader().await;
             for _ in 0..20 {
@@ -216,7 +265,10 @@ fn what_a_third_voter_sees() {
                 for _ in 0..10 {
                     follower.fetch(running.port, &mut seen).await;
                 }
-                pre_vote(running.port, &follower, &mut seen).await;
+                let own = running.describe().await.key.id;
+                for request in follower.asks(own, &pair, &seen) {
+                    ask(running.port, &request, &mut seen).await;
+                }
             }
             assert!(follower.offset > 20 * round, "it follows: {}", follower.offset);
             match round % 4 {
@@ -240,18 +292,26 @@ fn what_a_third_voter_sees() {
     });
 }
 
-async fn pre_vote(port: u16, follower: &Follower, seen: &mut Seen) {
-    let request = Request::Vote(VoteRequest {
-        voter: None,
-        replica: ReplicaKey::new(NodeId(ME), None),
-        epoch: Epoch(follower.epoch),
-        log_end: OffsetAndEpoch::new(Offset(follower.offset), Epoch(follower.last_epoch)),
-        pre_vote: true,
-    });
-    match Asker::connect(port).await.ask(&request).await {
-        Some(Ok(Response::Vote(answer))) => {
-            seen.answer(answer.error, &answer.current, Epoch(follower.epoch));
-        }
+/// Asks, and looks at the answer.
+async fn ask(port: u16, request: &Request, seen: &mut Seen) {
+    let epoch = match request {
+        Request::Vote(request) => request.epoch,
+        Request::BeginQuorumEpoch(request) => request.epoch,
+        Request::EndQuorumEpoch(request) => request.epoch,
+        Request::FetchSnapshot(request) => request.epoch,
         other => panic!("{other:?}"),
+    };
+    match Asker::connect(port).await.ask(request).await {
+        Some(Ok(Response::Vote(answer))) => seen.answer(answer.error, &answer.current, epoch),
+        Some(Ok(Response::BeginQuorumEpoch(answer) | Response::EndQuorumEpoch(answer))) => {
+            seen.answer(answer.error, &answer.current, epoch);
+        }
+        // Item 7: no answer has an id or a position that differs from the asked one, and none has bytes.
+        Some(Ok(Response::FetchSnapshot(answer))) => {
+            let expected = [ErrorCode::SNAPSHOT_NOT_FOUND, ErrorCode::NOT_LEADER_OR_FOLLOWER];
+            assert!(expected.contains(&answer.error) || answer.current.epoch > epoch);
+            seen.answer(ErrorCode::NONE, &answer.current, epoch);
+        }
+        other => panic!("{request:?}: {other:?}"),
     }
 }

@@ -51,6 +51,18 @@ pub(crate) fn start(
     election: Duration,
     fetch: Duration,
 ) -> Running {
+    start_with(id, voters, |config| {
+        config.election_timeout = election;
+        config.fetch_timeout = fetch;
+    })
+}
+
+/// The same, with what else this changes.
+pub(crate) fn start_with(
+    id: i32,
+    voters: &[(i32, u16)],
+    change: impl FnOnce(&mut quorate_core::config::Config),
+) -> Running {
     let dir = tempfile::tempdir().unwrap();
     let meta = MetaProperties {
         cluster: CLUSTER.to_owned(),
@@ -69,10 +81,9 @@ pub(crate) fn start(
         (NodeId(*id), Voter { directory: None, endpoints: endpoints(*port), kraft_versions })
     });
     config.core.static_voters = VoterSet::new(set).unwrap();
-    config.core.election_timeout = election;
-    config.core.fetch_timeout = fetch;
     config.core.request_timeout = Duration::from_millis(500);
     config.core.seed = u64::try_from(id).unwrap();
+    change(&mut config.core);
     let node = Node::start(directory, config, Ignorant).unwrap();
     Running { node, port, _dir: dir }
 }
@@ -102,9 +113,13 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn start(fake: u16) -> Pair {
+        Pair::with_fetch_timeout(fake, Duration::from_secs(1))
+    }
+
+    /// The fetch timeout is how long a leader may be kept from its followers.
+    pub(crate) fn with_fetch_timeout(fake: u16, fetch: Duration) -> Pair {
         let voters = [(1, free_port()), (2, free_port()), (3, fake)];
-        let start =
-            |id| start(id, &voters, Duration::from_millis(200), Duration::from_millis(1000));
+        let start = |id| start(id, &voters, Duration::from_millis(200), fetch);
         Pair { nodes: [start(1), start(2)] }
     }
 

@@ -1,8 +1,4 @@
-//! A fake voter that asks hazards: items 3 to 5, 8, 13 and 17, and peers that ask without end.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+//! A fake voter that asks hazards: items 3 to 5, 8, 13 and 17.
 
 use quorate_core::message::{
     BeginQuorumEpochRequest, EndQuorumEpochRequest, ErrorCode, FetchRequest, FetchSnapshotRequest,
@@ -193,58 +189,5 @@ fn a_leader_of_a_higher_epoch_whom_nobody_can_reach() {
             }
             pair.commit().await;
         }
-    });
-}
-
-/// Peers that ask without pause, of which each question costs an answer: the quorum keeps its leader and commits.
-#[test]
-fn peers_that_ask_without_end() {
-    run(async {
-        let fake = silent_voter().await;
-        let pair = Pair::start(fake.port);
-        pair.commit().await;
-        let (_, token) = pair.leader().await;
-        let epoch = token.epoch().0;
-        let served = Arc::new(AtomicU64::new(0));
-        let ports = [pair.nodes[0].port, pair.nodes[1].port];
-        // On a thread of their own, or they would wait for this test between two questions.
-        let counted = served.clone();
-        let flood = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let loops = async {
-                for port in ports {
-                    for request in [
-                        vote(3, 0, 0, 0, true),
-                        vote(3, epoch, 0, 0, true),
-                        fetch(9, 0, 0, 0, 0, 1 << 20),
-                        fetch(9, epoch, 0, 0, 0, 1 << 20),
-                        Request::DescribeQuorum,
-                    ] {
-                        let served = counted.clone();
-                        tokio::spawn(async move {
-                            let mut asker = Asker::connect(port).await;
-                            while asker.ask(&request).await.is_some() {
-                                served.fetch_add(1, Ordering::Relaxed);
-                            }
-                        });
-                    }
-                }
-                tokio::time::sleep(Duration::from_secs(4)).await;
-            };
-            runtime.block_on(loops);
-        });
-        let start = Instant::now();
-        let mut commits = 0;
-        while start.elapsed() < Duration::from_secs(3) {
-            pair.commit().await;
-            commits += 1;
-        }
-        let (_, now) = pair.leader().await;
-        flood.join().expect("the flood ends");
-        let served = served.load(Ordering::Relaxed);
-        assert!(served > 1000, "only {served} questions: no flood");
-        assert!(commits >= 30, "{commits} commits beside {served} questions in 3 s");
-        assert_eq!(now.epoch(), token.epoch(), "the leader stays");
     });
 }
