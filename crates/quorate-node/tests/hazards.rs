@@ -20,3 +20,5 @@ mod nodes;
 mod other_answers;
 #[path = "hazards/requests.rs"]
 mod requests;
+#[path = "hazards/tables.rs"]
+mod tables;

@@ -505,6 +505,38 @@ fn what_can_be_used_is_used() {
     });
 }
 
+/// Kafka before 4.3 ignores how much was asked for: 8 MiB come at once, or a batch of that size.
+#[test]
+fn more_than_was_asked_for() {
+    run(async {
+        let follower = Follower::start().await;
+        let record = Bytes::from(vec![b'x'; 1 << 20]);
+        for count in [1, 7] {
+            let start = follower.victim.describe().await.log_end.offset.0;
+            let record = record.clone();
+            // Seven batches of a record, and a batch of seven.
+            let hazard = follower.odd(move |answer, end| {
+                let batches = match (end == start, count) {
+                    (false, _) => Vec::new(),
+                    (true, 1) => vec![encode_data(end, EPOCH, 1, &vec![record.clone(); 7])],
+                    _ => (end..end + 7)
+                        .map(|base| encode_data(base, EPOCH, 1, &[record.clone()]))
+                        .collect(),
+                };
+                answer.responses[0].partitions[0].records = Some(Records(batches));
+            });
+            follower.leader.answer(move |request| match request {
+                Request::Fetch(request) => {
+                    assert!(request.max_bytes <= 1 << 20);
+                    hazard(request)
+                }
+                _ => Answer::Close,
+            });
+            follower.victim.wait_for("it has all", |now| now.log_end.offset.0 == start + 7).await;
+        }
+    });
+}
+
 /// Item 6: that committed records are gone is latched. The node stays up, says so, and neither votes nor fetches.
 #[test]
 fn a_leader_without_what_was_committed() {

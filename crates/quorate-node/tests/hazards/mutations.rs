@@ -3,6 +3,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use quorate_core::message::ErrorCode;
+use quorate_rpc::client::decode_answer;
+use quorate_wire::Message;
+use quorate_wire::message::*;
+
 use crate::fake::{Answer, Asker, Fake};
 use crate::nodes::{Pair, run};
 
@@ -84,6 +90,31 @@ fn mutate(frame: &[u8], chance: &mut Chance) -> Vec<u8> {
     frame
 }
 
+/// Items 2 and 12: an answer decodes at the version of its request, and refuses nobody for who it is.
+fn check(request: &[u8], answer: Bytes) {
+    let number = |at| i16::from_be_bytes([request[at], request[at + 1]]);
+    let (api, version) = (ApiKey::from_code(number(4)), number(6));
+    let error = match api.expect("an answer to what is no API") {
+        ApiKey::Vote => decode::<VoteRequest>(version, answer).error_code,
+        ApiKey::BeginQuorumEpoch => decode::<BeginQuorumEpochRequest>(version, answer).error_code,
+        ApiKey::EndQuorumEpoch => decode::<EndQuorumEpochRequest>(version, answer).error_code,
+        ApiKey::Fetch => decode::<FetchRequest>(version, answer).error_code,
+        ApiKey::FetchSnapshot => decode::<FetchSnapshotRequest>(version, answer).error_code,
+        ApiKey::DescribeQuorum => decode::<DescribeQuorumRequest>(version, answer).error_code,
+        // An unknown version is answered at version 0.
+        ApiKey::ApiVersions if !ApiVersionsResponse::VERSIONS.contains(&version) => {
+            decode::<ApiVersionsRequest>(0, answer).error_code
+        }
+        ApiKey::ApiVersions => decode::<ApiVersionsRequest>(version, answer).error_code,
+        api => panic!("an answer to {api:?}"),
+    };
+    assert_ne!(error, ErrorCode::CLUSTER_AUTHORIZATION_FAILED.0);
+}
+
+fn decode<R: Request>(version: i16, answer: Bytes) -> R::Response {
+    decode_answer(R::API, version, answer).expect("the answer decodes")
+}
+
 #[test]
 fn a_quorum_survives_mutated_frames() {
     run(async {
@@ -100,8 +131,10 @@ fn a_quorum_survives_mutated_frames() {
             // What comes is a whole frame, or nothing.
             let mut asker = Asker::connect(target.port).await;
             let asked = asker.exchange(&mutated);
-            if tokio::time::timeout(Duration::from_millis(20), asked).await.is_err() {
-                asker.finish(&[]).await;
+            match tokio::time::timeout(Duration::from_millis(20), asked).await {
+                Ok(Some(answer)) => check(&mutated, answer),
+                Ok(None) => {}
+                Err(_) => drop(asker.finish(&[]).await),
             }
             if i % 50 == 0 {
                 pair.commit().await;

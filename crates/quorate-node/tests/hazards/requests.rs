@@ -6,6 +6,9 @@ use quorate_core::message::{
 };
 use quorate_core::{Endpoints, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey};
 
+use quorate_wire::frame::encode_request;
+use quorate_wire::message as wire;
+
 use crate::fake::{Answer, Asker, Fake};
 use crate::nodes::{Pair, Running, endpoints, run};
 
@@ -188,6 +191,38 @@ fn a_leader_of_a_higher_epoch_whom_nobody_can_reach() {
                 assert!(answer.is_some());
             }
             pair.commit().await;
+        }
+    });
+}
+
+/// Changes of the voter set are not served yet: each costs its connection, as ApiVersions says, and nothing else.
+#[test]
+fn changes_of_the_voter_set() {
+    run(async {
+        let fake = silent_voter().await;
+        let pair = Pair::start(fake.port);
+        pair.commit().await;
+        let (_, token) = pair.leader().await;
+        let add = wire::AddRaftVoterRequest { voter_id: 4, ..Default::default() };
+        let remove = wire::RemoveRaftVoterRequest { voter_id: 3, ..Default::default() };
+        let update = wire::UpdateRaftVoterRequest {
+            current_leader_epoch: token.epoch().0,
+            voter_id: 3,
+            ..Default::default()
+        };
+        let frames = [
+            encode_request(1, 7, "fake", &add),
+            encode_request(0, 7, "fake", &remove),
+            encode_request(0, 7, "fake", &update),
+        ];
+        for target in &pair.nodes {
+            for frame in &frames {
+                let frame = frame.as_ref().expect("it encodes").concat();
+                let before = state(target).await;
+                assert_eq!(Asker::connect(target.port).await.exchange(&frame).await, None);
+                assert_eq!(state(target).await, before);
+                pair.commit().await;
+            }
         }
     });
 }
