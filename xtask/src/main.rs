@@ -7,6 +7,7 @@ mod ci;
 mod dirs;
 mod explore;
 mod fix;
+mod fuzz;
 mod idle;
 mod interop;
 mod kafka;
@@ -48,6 +49,8 @@ enum Check {
     Sim(sim::Options),
     /// Faults planted in a copy of the tree, which the simulator has to find.
     Planted(planted::Options),
+    /// Decoders, log directories and the core under bytes that coverage chooses.
+    Fuzz(fuzz::Options),
     /// The core explored exhaustively: every order of events within a bound.
     Explore(explore::Options),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Check::DieWith(options) => ("die-with".to_owned(), interop::process::die_with(&options)),
         Check::Kafka(options) => ("kafka".to_owned(), kafka::run(&options)),
         Check::Planted(options) => ("planted".to_owned(), planted::run(&options)),
+        Check::Fuzz(options) => ("fuzz".to_owned(), fuzz::run(&options)),
         // It says itself how it ended.
         Check::Sim(options) => return sim::run(&options),
         Check::Explore(options) => return explore::run(&options),
