@@ -3,6 +3,7 @@
 //! Written last when a directory is formatted, so a directory that has it is whole. The cluster id is
 //! any text and compared as written.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use quorate_core::{DirectoryId, NodeId};
@@ -74,7 +75,9 @@ fn path(dir: &Path) -> PathBuf {
 
 fn parse(content: &[u8], path: &Path) -> Result<MetaProperties, StorageError> {
     let refuse = |field: &str, reason: String| StorageError::unreadable(path, field, reason);
-    let fields = java_properties::read(content).map_err(|error| {
+    // Java knows no byte order mark; our reader takes the first bytes for one, and panics where one is cut short.
+    // Blanks before a key do not count.
+    let fields = java_properties::read(b" ".chain(content)).map_err(|error| {
         let line = error.line_number().map_or("text".to_owned(), |n| format!("line {n}"));
         refuse(&line, error.to_string())
     })?;

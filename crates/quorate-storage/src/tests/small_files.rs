@@ -1,11 +1,13 @@
 //! quorum-state and its like, well or badly written.
 
+use std::path::Path;
+
 use quorate_core::io::ElectionState;
 use quorate_core::message::KRaftVersion;
 use quorate_core::{DirectoryId, Epoch, NodeId, ReplicaKey};
 
-use super::{election, formatted, log_dir, log_file, open_mem, run};
-use crate::{StorageError, quorum_state};
+use super::{DIR, election, formatted, log_dir, log_file, open_mem, run};
+use crate::{StorageError, meta_properties, quorum_state};
 
 const V1: &str = r#"{"leaderId":-1,"leaderEpoch":3,"votedId":2,"votedDirectoryId":"AAECAwQFBgcICQoLDA0ODw","data_version":1}"#;
 const V0: &str = r#"{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}"#;
@@ -95,6 +97,21 @@ fn a_file_that_does_not_read_is_refused_by_field_and_never_replaced() {
         let start = format!("{}, {field}: ", log_file("quorum-state").display());
         assert!(error.starts_with(&start), "{:?}: {error}", String::from_utf8_lossy(&content));
         assert_eq!(fs.content(&log_file("quorum-state")).unwrap(), content, "never replaced");
+    }
+}
+
+#[test]
+fn meta_properties_has_no_byte_order_mark() {
+    let bad =
+        [&b"\xff"[..], b"\xff\xff", b"\xfe", b"\xef\xbb", b"\xff\xfe1", b"\xef\xbb\xbfversion=1\n"];
+    for content in bad {
+        let fs = formatted();
+        fs.install(&Path::new(DIR).join("meta.properties"), content);
+        let error = meta_properties::read(&fs, Path::new(DIR)).expect_err("it has no version");
+        assert!(
+            matches!(&error, StorageError::Unreadable { field, .. } if field == "version"),
+            "{error}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -27,10 +27,12 @@ impl Properties {
                 .next("give the path of a controller.properties with --config")
         })?;
         let mut values = BTreeMap::new();
-        let parsed =
-            java_properties::PropertiesIter::new(BufReader::new(open)).read_into(|key, value| {
-                values.insert(key, value.trim().to_owned());
-            });
+        // Java knows no byte order mark; our reader takes the first bytes for one, and panics where one is cut short.
+        // Blanks before a key do not count.
+        let text = b" ".chain(BufReader::new(open));
+        let parsed = java_properties::PropertiesIter::new(text).read_into(|key, value| {
+            values.insert(key, value.trim().to_owned());
+        });
         parsed.map_err(|error| {
             Failure::new(format!("{name}: is not a properties file: {error}"))
                 .next("write one key=value a line")

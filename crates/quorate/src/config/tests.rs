@@ -7,8 +7,12 @@ const GOOD: &str = "process.roles=controller\nnode.id=1\ncontroller.listener.nam
     log.dirs=/var/lib/quorate\n";
 
 fn load(text: &str) -> Result<Config, String> {
+    load_bytes(text.as_bytes())
+}
+
+fn load_bytes(bytes: &[u8]) -> Result<Config, String> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
-    file.write_all(text.as_bytes()).expect("written");
+    file.write_all(bytes).expect("written");
     let name = file.path().display().to_string();
     Config::load(file.path()).map_err(|failure| {
         assert!(failure.message.lines().count() <= 3, "{}", failure.message);
@@ -136,6 +140,17 @@ fn bad_values_name_key_value_and_next_step() {
         assert!(message.contains(expected), "{lines}:\n{message}\nlacks {expected}");
         assert!(message.contains("\n  "), "{message} says no next step");
     }
+}
+
+#[test]
+fn first_bytes_are_no_byte_order_mark() {
+    for bytes in [&b"\xff"[..], b"\xfe", b"\xef\xbb", b"\xff\xfen"] {
+        let message = load_bytes(bytes).expect_err("no configuration");
+        assert!(message.contains("process.roles is missing"), "{message}");
+    }
+    // Its first key is another one, as for Java.
+    let marked = load(&format!("\u{feff}{GOOD}")).expect_err("a key of another name");
+    assert!(marked.contains("process.roles is missing"), "{marked}");
 }
 
 #[test]
