@@ -83,6 +83,11 @@ impl SimFs {
         std::mem::take(&mut self.faults().failures)
     }
 
+    /// Whether it takes a reboot to write again.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.faults().is_aborted
+    }
+
     /// The disk after its machine was started again, with any part of what was not synced.
     pub(crate) fn reboot(&mut self, seed: u64) {
         self.inner = self.inner.crash(seed);
@@ -96,6 +101,15 @@ impl SimFs {
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unless_aborted(&self) -> io::Result<()> {
+        let mut faults = self.faults();
+        if faults.is_aborted {
+            faults.failures.push(DiskFailure::Aborted);
+            return Err(ErrorKind::ReadOnlyFilesystem.into());
+        }
+        Ok(())
     }
 
     /// Lets the operation that comes next fail, if it is its turn.
@@ -137,6 +151,9 @@ impl FileSystem for SimFs {
     type Lock = MemLock;
 
     fn open(&self, path: &Path, how: OpenHow) -> io::Result<SimFile> {
+        if how != OpenHow::Read {
+            self.unless_aborted()?;
+        }
         Ok(SimFile { disk: self.clone(), inner: self.inner.open(path, how)? })
     }
 
@@ -146,10 +163,12 @@ impl FileSystem for SimFs {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.unless_aborted()?;
         self.inner.remove(path)
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.unless_aborted()?;
         self.inner.create_dir(path)
     }
 
@@ -163,6 +182,7 @@ impl FileSystem for SimFs {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<MemLock>> {
+        self.unless_aborted()?;
         self.inner.lock(path)
     }
 }
@@ -178,6 +198,7 @@ impl File for SimFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.disk.unless_aborted()?;
         self.inner.set_len(len)
     }
 
@@ -188,6 +209,10 @@ impl File for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         self.disk.before(DiskOperation::Sync);
         self.inner.sync_data()
+    }
+
+    fn drop_cache(&self) -> io::Result<()> {
+        self.inner.drop_cache()
     }
 
     fn set_read_only(&self) -> io::Result<()> {

@@ -6,7 +6,9 @@
 //!
 //! What a disk promises: after a crash, each file has the content of its last [`File::sync_data`], and any
 //! part of the later writes; each directory has the entries of its last [`FileSystem::sync_dir`], and any
-//! of the later changes. Nothing else is promised, no order between files in particular.
+//! of the later changes. Nothing else is promised, no order between files in particular. A [`File::sync_data`]
+//! that fails may drop writes for good, though reads show them until [`File::drop_cache`]. A [`FileSystem::sync_dir`] that
+//! fails is the end of the file system: it changes no more until the machine is started again.
 
 use std::fmt::Debug;
 use std::io;
@@ -61,6 +63,8 @@ pub trait File: Debug + Send + Sync + 'static {
     fn size(&self) -> io::Result<u64>;
     /// Makes content and length durable (fdatasync).
     fn sync_data(&self) -> io::Result<()>;
+    /// Forgets what memory holds of the file and is not waiting to be written: the next reads come from the medium.
+    fn drop_cache(&self) -> io::Result<()>;
     /// Makes the file read-only for everybody (mode 0400, as Kafka's checkpoints).
     fn set_read_only(&self) -> io::Result<()>;
 }

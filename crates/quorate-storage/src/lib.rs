@@ -22,7 +22,8 @@
 //! (recovery adds what is missing), and never runs ahead of it.
 //!
 //! What a directory holds when it is opened may be in the page cache alone, left there by a process that
-//! was killed: it is synced before anything is made of it. What recovery cuts is cut durably.
+//! was killed, or one whose sync failed: it is synced, dropped from the cache and read anew before anything is made
+//! of it. What recovery cuts is cut durably.
 //!
 //! An error from a write or a sync closes the store for good. It is never tried again: a second sync may
 //! succeed although the data of the first are gone.

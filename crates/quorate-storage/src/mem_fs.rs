@@ -37,7 +37,7 @@ pub struct MemLock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// This operation fails; those after it work again. A write may have been done in part; a sync that
-    /// fails drops the changes that it was to make durable, as Linux does, and the next one
+    /// fails drops the writes that it was to make durable, as Linux does, and the next one
     /// succeeds without them.
     Once(ErrorKind),
     /// This operation and all later ones fail: the process is dead, or the disk is. A change that fails
@@ -55,6 +55,7 @@ pub enum OperationKind {
     Write,
     SetLen,
     SyncData,
+    DropCache,
     SetReadOnly,
     Rename,
     Remove,
@@ -415,10 +416,28 @@ impl File for MemFile {
                 inode.changes.iter().for_each(|(_, change)| change.apply(&mut inode.durable));
             }
             Err(_) if dead => return failed,
-            Err(_) => {}
+            // The journal keeps lengths: only content is lost.
+            Err(_) => {
+                inode.changes.retain(|(_, change)| matches!(change, Change::SetLen(_)));
+                return failed;
+            }
         }
         inode.changes.clear();
         failed
+    }
+
+    fn drop_cache(&self) -> io::Result<()> {
+        let (mut disk, failed) = self.begin(OperationKind::DropCache);
+        failed?;
+        let inode = disk.inode(self.inode);
+        let mut content = inode.durable.clone();
+        inode.changes.iter().for_each(|(_, change)| change.apply(&mut content));
+        // The length is remembered beside the content, which has a hole where a write was lost.
+        if content.len() < inode.current.len() {
+            content.resize(inode.current.len(), 0);
+        }
+        inode.current = content;
+        Ok(())
     }
 
     fn set_read_only(&self) -> io::Result<()> {

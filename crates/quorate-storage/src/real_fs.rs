@@ -169,6 +169,21 @@ impl File for RealFile {
         self.0.sync_data()
     }
 
+    #[cfg(target_os = "linux")]
+    fn drop_cache(&self) -> io::Result<()> {
+        use rustix::io::Errno;
+        match rustix::fs::fadvise(&self.0, 0, None, rustix::fs::Advice::DontNeed) {
+            // A file system that keeps nothing, or a kernel that takes no advice.
+            Ok(()) | Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn drop_cache(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn set_read_only(&self) -> io::Result<()> {
         self.0.set_permissions(fs::Permissions::from_mode(0o400))
     }
@@ -216,5 +231,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         RealFs.sync_dir(dir.path()).unwrap();
         RealFs.open(&dir.path().join("f"), OpenHow::Create).unwrap().sync_data().unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn advice_about_the_cache_reaches_the_kernel() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let pipe = RealFs.open(&pipe, OpenHow::Write).unwrap();
+        let illegal = Some(rustix::io::Errno::SPIPE.raw_os_error());
+        assert_eq!(pipe.drop_cache().unwrap_err().raw_os_error(), illegal);
+
+        // What waits to be written is never dropped.
+        let file = RealFs.open(&dir.path().join("f"), OpenHow::Create).unwrap();
+        file.write_all_at(&[IoSlice::new(b"kept")], 0).unwrap();
+        file.drop_cache().unwrap();
+        let mut back = [0; 4];
+        assert_eq!(file.read_at(&mut back, 0).unwrap(), 4);
+        assert_eq!(&back, b"kept");
     }
 }

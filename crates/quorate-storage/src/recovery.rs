@@ -96,8 +96,6 @@ pub(crate) fn recover<F: FileSystem>(
         fs.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
     }
     for segment in &found.segments {
-        let path = segment::path(dir, segment.base, segment::LOG);
-        segment.file.sync_data().map_err(StorageError::io("sync", &path))?;
         let path = segment::path(dir, segment.base, segment::INDEX);
         repair_index(fs, &path, &segment.index_content())?;
         let path = segment::path(dir, segment.base, segment::TIME_INDEX);
@@ -260,6 +258,12 @@ impl<F: FileSystem> Found<F> {
         }
         let path = segment::path(dir, base, segment::LOG);
         let file = fs.open(&path, how).map_err(StorageError::io("open", &path))?;
+        if how == OpenHow::Write {
+            // What is found now is relied on from here, so it must be what the medium has: a process before this one may
+            // have been killed before its sync, or have seen it fail, after which the cache shows what was lost.
+            file.sync_data().map_err(StorageError::io("sync", &path))?;
+            file.drop_cache().map_err(StorageError::io("read", &path))?;
+        }
         let size = file.size().map_err(StorageError::io("read", &path))?;
         let mut segment = Segment::<F>::new(base, file);
         let file = segment.file.clone();

@@ -1,4 +1,5 @@
-//! A sync that fails once and would succeed when tried again: the store is closed all the same.
+//! A sync that fails once and would succeed when tried again: the store is closed all the same, and whoever starts on
+//! that disk takes nothing for written that a power cut takes away.
 
 use super::*;
 
@@ -24,6 +25,10 @@ fn plan(random: &mut Random) -> Plan {
         ]);
         let who = Target::Node(random.index(3));
         plan.at(at, Action::FailDisk { who, operation, after: 0 });
+        // Its process has ended after a second, and starts again one later.
+        let down = random.within(10, 300) * MS;
+        let cut = Action::Crash { who, power: true, mid_write: None, down };
+        plan.at(at + random.within(2000, 3000) * MS, cut);
         at += random.within(1500, 4000) * MS;
     }
     plan

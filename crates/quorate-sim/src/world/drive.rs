@@ -485,7 +485,7 @@ impl<W: Workload> World<'_, W> {
         if in_order {
             self.close_store(node);
         }
-        self.end_process(node, !in_order, None);
+        self.end_process(node, false, None);
         self.start_in(node, down);
     }
 }

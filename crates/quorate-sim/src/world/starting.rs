@@ -147,7 +147,7 @@ impl<W: Workload> World<'_, W> {
             Ok(directory) => directory,
             Err(_) if failures > 0 => {
                 // Its disk is still full, or not well. Somebody tries again.
-                self.reboot(node);
+                self.reboot_if_aborted(node);
                 return self.start_in(node, SECOND);
             }
             Err(error) if machine.is_rotten => {

@@ -52,6 +52,42 @@ fn a_sync_that_fails_once_closes_the_store_for_good() {
     assert_eq!(opened.log_end, Offset(1), "the batch was lost, as it was never reported durable");
 }
 
+// The cache shows what a failed sync has dropped, until a power cut: whoever starts on it promises what is lost.
+#[test]
+fn a_restart_after_a_failed_sync_finds_what_the_disk_has() {
+    let fs = formatted();
+    let mut store = open_mem(&fs).unwrap().store;
+    run(&mut store, 1, [election(1), append(opening(0, 1))]).unwrap();
+    fs.fail_at(1, Fault::Once(ErrorKind::Other));
+    run(&mut store, 3, [append(data(1, 1, 1, 10))]).unwrap_err();
+    drop(store);
+
+    let fs = fs.kill();
+    assert_eq!(batches(&fs, Path::new(DIR)).len(), 2, "readers see it");
+    let opened = open_mem(&fs).unwrap();
+    assert_eq!(opened.log_end, Offset(1));
+    assert_eq!(opened.notes.len(), 1, "{:?}", opened.notes);
+    for seed in 0..5 {
+        assert_eq!(open_mem(&fs.crash(seed)).unwrap().log_end, Offset(1));
+    }
+}
+
+#[test]
+fn what_was_written_and_not_synced_before_a_kill_is_synced_before_it_is_promised() {
+    let fs = formatted();
+    let mut store = open_mem(&fs).unwrap().store;
+    run(&mut store, 1, [election(1), append(opening(0, 1))]).unwrap();
+    fs.fail_at(1, Fault::Forever(ErrorKind::Interrupted));
+    run(&mut store, 3, [append(data(1, 1, 1, 10))]).unwrap_err();
+    drop(store);
+
+    let fs = fs.kill();
+    assert_eq!(open_mem(&fs).unwrap().log_end, Offset(2));
+    for seed in 0..5 {
+        assert_eq!(open_mem(&fs.crash(seed)).unwrap().log_end, Offset(2));
+    }
+}
+
 #[test]
 fn a_full_disk_loses_nothing_that_was_durable() {
     for kind in [ErrorKind::StorageFull, ErrorKind::ReadOnlyFilesystem] {

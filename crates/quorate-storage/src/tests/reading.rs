@@ -273,6 +273,10 @@ impl File for InterruptedFile {
         self.0.sync_data()
     }
 
+    fn drop_cache(&self) -> io::Result<()> {
+        self.0.drop_cache()
+    }
+
     fn set_read_only(&self) -> io::Result<()> {
         self.0.set_read_only()
     }
