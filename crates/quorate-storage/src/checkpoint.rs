@@ -7,12 +7,13 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use quorate_core::OffsetAndEpoch;
+use quorate_core::{Offset, OffsetAndEpoch};
+use quorate_wire::batch::control_records;
 use quorate_wire::control::ControlRecord;
 
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
-use crate::scan::Scan;
+use crate::scan::{LogBatch, Scan};
 use crate::small_file;
 use crate::store::BOOTSTRAP_FILE;
 
@@ -27,7 +28,7 @@ pub struct Checkpoint {
 
 /// The end offset and epoch of the checkpoint that a formatter writes.
 pub const BOOTSTRAP: OffsetAndEpoch =
-    OffsetAndEpoch { offset: quorate_core::Offset(0), epoch: quorate_core::Epoch(0) };
+    OffsetAndEpoch { offset: Offset(0), epoch: quorate_core::Epoch(0) };
 
 /// `00000000000000000042-0000000003.checkpoint` for `42@3`.
 pub fn file_name(id: OffsetAndEpoch) -> String {
@@ -41,7 +42,7 @@ pub fn parse_file_name(name: &str) -> Option<OffsetAndEpoch> {
     if !digits(offset, 20) || !digits(epoch, 10) {
         return None;
     }
-    let offset = quorate_core::Offset(offset.parse().ok()?);
+    let offset = Offset(offset.parse().ok()?);
     Some(OffsetAndEpoch::new(offset, quorate_core::Epoch(epoch.parse().ok()?)))
 }
 
@@ -62,7 +63,7 @@ pub fn write_bootstrap<F: FileSystem>(
 ///
 /// # Errors
 ///
-/// A batch that does not read, with its position; a first batch that has no header.
+/// A batch that does not read or has no place there, with its position.
 pub fn read<F: FileSystem>(fs: &F, path: &Path) -> Result<Option<Checkpoint>, StorageError> {
     let file = match fs.open(path, OpenHow::Read) {
         Ok(file) => file,
@@ -72,21 +73,55 @@ pub fn read<F: FileSystem>(fs: &F, path: &Path) -> Result<Option<Checkpoint>, St
     let size = file.size().map_err(StorageError::io("read", path))?;
     let mut scan = Scan::new(&file, path, 0, size);
     let mut checkpoint = Checkpoint::default();
+    let mut order = Order::default();
     while let Some(batch) = scan.next()? {
-        if batch.batch().is_control() {
-            let records = scan.control_records(&batch)?;
-            checkpoint.control.extend(records.into_iter().map(|(_, record)| record));
-        } else {
+        let refuse = |reason| StorageError::corrupt(path, batch.position(), reason);
+        let control = order.add(&batch).map_err(refuse)?;
+        if !batch.batch().is_control() {
             checkpoint.data.extend(scan.values(&batch)?);
         }
-        if !matches!(checkpoint.control.first(), Some(ControlRecord::SnapshotHeader(_))) {
-            return Err(StorageError::corrupt(path, 0, "the first record is no snapshot header"));
+        checkpoint.control.extend(control);
+    }
+    order.end().map_err(|reason| StorageError::corrupt(path, size, reason))?;
+    Ok(Some(checkpoint))
+}
+
+/// What batches make a checkpoint: offsets from 0 on, the header first, the footer last.
+///
+/// Differs from Kafka, which reads one without a footer: the first voters may be missing from a part.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    end: Offset,
+    /// The last batch's last record, if that is a control batch.
+    last: Option<ControlRecord>,
+    has_begun: bool,
+}
+
+impl Order {
+    /// Takes the next batch and gives its control records, or says what is wrong with it.
+    pub(crate) fn add(&mut self, batch: &LogBatch) -> Result<Vec<ControlRecord>, String> {
+        if batch.base() != self.end {
+            return Err(format!("the batch begins at offset {}, not {}", batch.base(), self.end));
+        }
+        batch.batch().raft_check().map_err(|error| error.to_string())?;
+        let control = control_records(batch.batch()).map_err(|error| error.to_string())?;
+        let control: Vec<ControlRecord> = control.into_iter().map(|(_, record)| record).collect();
+        if !self.has_begun && !matches!(control.first(), Some(ControlRecord::SnapshotHeader(_))) {
+            return Err("the first record is no snapshot header".to_owned());
+        }
+        self.has_begun = true;
+        self.end = batch.end();
+        self.last = control.last().cloned();
+        Ok(control)
+    }
+
+    /// Whether the batches so far are all, or what is missing.
+    pub(crate) fn end(&self) -> Result<(), String> {
+        match self.last {
+            Some(ControlRecord::SnapshotFooter(_)) => Ok(()),
+            _ => Err("the file ends without a snapshot footer".to_owned()),
         }
     }
-    if checkpoint.control.is_empty() {
-        return Err(StorageError::corrupt(path, 0, "there is no snapshot header"));
-    }
-    Ok(Some(checkpoint))
 }
 
 /// Writes a checkpoint durably into a log directory: beside, synced, made read-only, renamed. The

@@ -122,13 +122,21 @@ impl<'a, F: File> Scan<'a, F> {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Corrupt`] if one does not decode.
+    /// [`StorageError::Corrupt`] if one does not decode, or its offset has no place in the batch: what it says would
+    /// count from there on.
     pub(crate) fn control_records(
         &self,
         batch: &LogBatch,
     ) -> Result<Vec<(Offset, ControlRecord)>, StorageError> {
         let records =
             control_records(&batch.batch).map_err(|error| self.bad_records(batch, error))?;
+        let mut next = batch.base().0;
+        for (offset, _) in &records {
+            if *offset < next || *offset >= batch.end().0 {
+                return Err(self.bad_records(batch, "offsets do not ascend within the batch"));
+            }
+            next = *offset + 1;
+        }
         Ok(records.into_iter().map(|(offset, record)| (Offset(offset), record)).collect())
     }
 

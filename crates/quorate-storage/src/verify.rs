@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use quorate_core::{Epoch, Offset};
-use quorate_wire::control::ControlRecord;
 
 use crate::checkpoint;
 use crate::epoch_checkpoint;
@@ -218,34 +217,23 @@ impl<F: FileSystem> Looking<'_, F> {
     fn checkpoint(&mut self, path: &Path, at_start: AtStart) -> Result<(), StorageError> {
         self.found.checkpoints += 1;
         let mut file = BatchFile::open(self.fs, path, 0)?;
-        let mut end = Offset::ZERO;
-        let mut last = None;
+        let mut order = checkpoint::Order::default();
         let (position, reason) = loop {
             let position = file.position();
-            let batch = match file.next_batch() {
-                Ok(Some(batch)) => batch,
-                Ok(None) if matches!(last, Some(ControlRecord::SnapshotFooter(_))) => return Ok(()),
-                Ok(None) => break (position, "the file ends without a snapshot footer".to_owned()),
+            match file.next_batch() {
+                Ok(Some(batch)) => {
+                    if let Err(reason) = order.add(&batch) {
+                        break (position, reason);
+                    }
+                    self.count(path, &batch);
+                }
+                Ok(None) => match order.end() {
+                    Ok(()) => return Ok(()),
+                    Err(reason) => break (position, reason),
+                },
                 Err(StorageError::Corrupt { position, reason, .. }) => break (position, reason),
                 Err(error) => return Err(error),
-            };
-            if batch.base() != end {
-                break (
-                    position,
-                    format!("the batch begins at offset {}, not {end}", batch.base()),
-                );
             }
-            if let Err(error) = batch.batch().raft_check() {
-                break (position, error.to_string());
-            }
-            let control = quorate_wire::batch::control_records(batch.batch()).unwrap_or_default();
-            let first = control.first().map(|(_, record)| record);
-            if position == 0 && !matches!(first, Some(ControlRecord::SnapshotHeader(_))) {
-                break (position, "the first record is no snapshot header".to_owned());
-            }
-            last = control.into_iter().next_back().map(|(_, record)| record);
-            end = batch.end();
-            self.count(path, &batch);
         };
         let path = path.to_owned();
         let position = Some(position);

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use quorate_core::Offset;
+use quorate_wire::batch::{encode_control, encode_data};
+use quorate_wire::control::ControlRecord;
+use quorate_wire::crc::crc32c;
 
 use super::damage::small_log;
-use super::{DIR, log_dir, log_file, open_mem};
+use super::{DIR, formatted, log_dir, log_file, open_mem};
 use crate::FileSystem;
 use crate::mem_fs::MemFs;
 use crate::verify::{AtStart, Verified, verify};
@@ -92,4 +96,54 @@ fn small_files_are_looked_at_too() {
     fs.remove(&log_file("quorum-state")).unwrap();
     let found = look(&fs);
     assert!(found.remarks[0].contains("may have forgotten a vote"), "{:?}", found.remarks);
+}
+
+/// What a start and a look say of a log directory with this file.
+fn refusals(name: &str, content: &[u8]) -> Option<(String, String)> {
+    let fs = formatted();
+    fs.install(&log_file(name), content);
+    let seen = look(&fs);
+    let refused = seen.damage.iter().find(|damage| damage.at_start == AtStart::Refuses);
+    match (open_mem(&fs), refused) {
+        (Ok(_), None) => None,
+        (Err(error), Some(damage)) => Some((error.to_string(), damage.reason.clone())),
+        (opened, damage) => panic!("a start: {:?}, a look: {damage:?}", opened.err()),
+    }
+}
+
+#[test]
+fn a_start_takes_the_checkpoints_that_are_whole() {
+    let header = ControlRecord::SnapshotHeader(Default::default());
+    let footer = ControlRecord::SnapshotFooter(Default::default());
+    let control = |base, record: &ControlRecord| {
+        encode_control(base, 0, 0, std::slice::from_ref(record)).unwrap()
+    };
+    let data = |base| encode_data(base, 0, 0, &[Bytes::from_static(b"feature")]);
+    let name = "00000000000000000000-0000000000.checkpoint";
+    let whole = [control(0, &header), data(1), control(2, &footer)];
+    assert_eq!(refusals(name, &whole.concat()), None);
+    let bad: [(&[Bytes], &str); 4] = [
+        (&whole[..2], "without a snapshot footer"),
+        (&[], "without a snapshot footer"),
+        (&[control(0, &header), data(2), control(3, &footer)], "begins at offset 2, not 1"),
+        (&[data(0), control(1, &footer)], "no snapshot header"),
+    ];
+    for (batches, expected) in bad {
+        let (at_start, seen) = refusals(name, &batches.concat()).expect(expected);
+        assert!(at_start.contains(expected) && seen.contains(expected), "{at_start}; {seen}");
+    }
+}
+
+#[test]
+fn a_control_record_counts_within_its_batch_or_not_at_all() {
+    let level = ControlRecord::KRaftVersion(Default::default());
+    let mut batch = Vec::from(encode_control(0, 1, 0, &[level.clone(), level]).unwrap());
+    let name = "00000000000000000000.log";
+    assert_eq!(refusals(name, &batch), None);
+    // The last offset less the first: the second record now lies behind the end.
+    batch[23..27].copy_from_slice(&0i32.to_be_bytes());
+    let crc = crc32c(&batch[21..]);
+    batch[17..21].copy_from_slice(&crc.to_be_bytes());
+    let (at_start, seen) = refusals(name, &batch).expect("refused");
+    assert!(at_start.contains("do not ascend") && seen.contains("do not ascend"), "{at_start}");
 }
