@@ -123,8 +123,8 @@ pub fn encode(batch: &Batch, timestamp_ms: i64) -> Result<Bytes, RecordsError> {
 /// A control record as the core knows it.
 ///
 /// # Errors
-/// In words, if a voter comes twice or has a negative id, there are no voters, or a level of
-/// kraft.version is not one that we know.
+/// In words, if a voter comes twice, has a negative id or a name that is too long in upper case, there are no
+/// voters, or a level of kraft.version is not one that we know.
 pub fn control_in(record: wire::ControlRecord) -> Result<ControlRecord, String> {
     let ids = |voters: Vec<wire::Voter>| voters.iter().map(|v| NodeId(v.voter_id)).collect();
     Ok(match record {
@@ -145,7 +145,12 @@ pub fn control_in(record: wire::ControlRecord) -> Result<ControlRecord, String> 
             }
             ControlRecord::KRaftVersion(level)
         }
-        wire::ControlRecord::Voters(record) => ControlRecord::Voters(voters_in(record)?),
+        wire::ControlRecord::Voters(record) => {
+            let voters = ControlRecord::Voters(voters_in(record)?);
+            // A leader writes it again, and names that are too long in upper case could not be.
+            control_out(&voters).value_len().map_err(|error| error.to_string())?;
+            voters
+        }
     })
 }
 

@@ -8,6 +8,7 @@ use quorate_core::voters::{Voter, VoterSet};
 use quorate_rpc::records::{RecordsError, check, control_in, control_out, encode};
 use quorate_wire::batch::{control_batch_len, data_batch_len};
 use quorate_wire::control;
+use quorate_wire::message::Listener;
 
 const TIME_MS: i64 = 1_700_000_000_000;
 
@@ -161,4 +162,19 @@ fn a_length_that_the_core_counted_otherwise_is_a_fault_of_ours() {
     let mut batch = data_batch(5, &[b"a"]);
     batch.encoded_len += 1;
     let _ = encode(&batch, 0);
+}
+
+#[test]
+fn voters_that_could_not_be_written_again_are_refused() {
+    // One letter of two bytes that becomes two letters of three in upper case.
+    for (count, fits) in [(10_922, true), (10_923, false)] {
+        let listener = Listener { name: "\u{149}".repeat(count), ..Default::default() };
+        let voter = control::VotersRecordVoter { endpoints: vec![listener], ..Default::default() };
+        let record = control::VotersRecord { voters: vec![voter], ..Default::default() };
+        let record = control_in(control::ControlRecord::Voters(record));
+        assert_eq!(record.is_ok(), fits, "{count} letters");
+        if let Ok(record) = record {
+            encode(&control_batch(0, vec![record]), TIME_MS).expect("it fits");
+        }
+    }
 }
