@@ -292,7 +292,9 @@ impl<'a, W: Workload> World<'a, W> {
         self.facts.take(seen);
     }
 
+    /// Something that the run cannot go on after, whether it may be told or not.
     pub(crate) fn fail(&mut self, checker: &'static str, what: String) {
+        self.is_done = true;
         if self.failure.is_none() && !self.plan.is_silent(checker) {
             self.failure = Some(Failure { checker, what, at: self.now });
         }
