@@ -155,6 +155,11 @@ impl Release {
         self.version.rsplit_once('.').map_or(&self.version, |(family, _)| family)
     }
 
+    /// Whether its formatter writes the layout of 4.0 to 4.3.
+    pub(crate) fn has_old_layout(&self) -> bool {
+        ["4.0", "4.1", "4.2", "4.3"].contains(&self.family())
+    }
+
     fn dir(&self) -> PathBuf {
         root().join("kafka").join(&self.version)
     }

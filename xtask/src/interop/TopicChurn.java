@@ -2,20 +2,26 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 
 /**
  * One admin client. Each line of stdin, `churn PREFIX COUNT`, makes that many topics and deletes them again, ten at a
- * time; each ten is one line of stdout, and `done COUNT` the last.
+ * time; each ten is one line of stdout, and `done COUNT` the last. Each topic has a configuration of 20 KB, so that a
+ * hundred of them are more than a Fetch asks for.
  */
 public class TopicChurn {
     private static final int STEP = 10;
+    private static final String LONG_LIST = "0:1" + ",0:1".repeat(5000);
 
     public static void main(String[] args) throws Exception {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", args[0]);
+        // Elections on a busy machine take their time, and a question that is asked twice gets another answer.
+        properties.put("default.api.timeout.ms", "170000");
+        properties.put("request.timeout.ms", "170000");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         try (Admin admin = Admin.create(properties)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -29,7 +35,8 @@ public class TopicChurn {
         for (int done = 0; done < count; done += STEP) {
             List<NewTopic> topics = new ArrayList<>();
             for (String name : names(prefix, done, count)) {
-                topics.add(new NewTopic(name, 2, (short) 1));
+                Map<String, String> config = Map.of("leader.replication.throttled.replicas", LONG_LIST);
+                topics.add(new NewTopic(name, 2, (short) 1).configs(config));
             }
             admin.createTopics(topics).all().get();
             System.out.println("created " + (done + topics.size()));

@@ -24,8 +24,10 @@ pub(super) struct Options {
     quick: bool,
 }
 
-/// The Quorate node; the Java controllers are 1 and 2.
+/// The Quorate node; the Java controllers are 1, of the newest release, and [`OTHER`].
 const QUORATE: i32 = 3;
+/// The Java controller of the scenario's release.
+const OTHER: i32 = 2;
 
 /// Runs each version with voters in the log, and the first of them with static voters too.
 pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String> {
@@ -54,7 +56,7 @@ pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String
             })
             .collect::<Vec<_>>()
             .join(", "),
-        topics + LATER_TOPICS,
+        topics + topics / 2 + 2 * LATER_TOPICS,
         total.records,
         total.bytes
     ))
@@ -63,9 +65,14 @@ pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String
 /// Topics made with one controller down, and after the exchange of directories.
 const LATER_TOPICS: u32 = 20;
 
+/// Java's own are half of these, which a busy machine can exceed.
+const TIMEOUTS: &str =
+    "controller.quorum.election.timeout.ms=2000\ncontroller.quorum.fetch.timeout.ms=4000\n";
+
 struct Scenario {
     check: String,
-    newest: Release,
+    /// The release of [`OTHER`], of the broker, and of the tools.
+    release: Release,
     quorum: Quorum,
 }
 
@@ -81,11 +88,11 @@ impl Scenario {
         let other = Release::installed(version)?;
         let java = |release: &Release| Plan {
             make: Make::Java(release.clone()),
-            properties: String::new(),
+            properties: TIMEOUTS.to_owned(),
         };
         let quorate = Plan {
             make: Make::Quorate(Vec::new()),
-            properties: "quorate.campaign=never\n".to_owned(),
+            properties: format!("{TIMEOUTS}quorate.campaign=never\n"),
         };
         let check = format!("interop follow {name}");
         let mut quorum = None;
@@ -97,7 +104,7 @@ impl Scenario {
                 Some(Quorum::format(binary, dir, None, is_static, &other, controllers, broker)?);
             Ok(String::new())
         })?;
-        Ok(Scenario { check, newest, quorum: quorum.context("formatted")? })
+        Ok(Scenario { check, release: other, quorum: quorum.context("formatted")? })
     }
 
     fn run(mut self, topics: u32) -> Result<Compared> {
@@ -110,7 +117,7 @@ impl Scenario {
             let now = self.quorum.wait_for_leader(0)?;
             let (broker, address) = self.quorum.broker()?;
             self.quorum.start(broker)?;
-            admin = Some(Admin::start(&self.newest, &self.quorum.dir, &address)?);
+            admin = Some(Admin::start(&self.release, &self.quorum.dir, &address)?);
             Ok(format!("{} leads epoch {}", self.quorum.node(now.leader)?.name(), now.epoch))
         })?;
         let mut admin = admin.context("started")?;
@@ -118,6 +125,10 @@ impl Scenario {
             self.churn_and_kill(&mut admin, topics)
         })?;
         step(&check, "Quorate's vote decides", || self.election(&mut admin))?;
+        // Under the other leader now.
+        step(&check, "topics, Quorate killed and back", || {
+            self.churn_and_kill(&mut admin, topics / 2)
+        })?;
         let mut compared = Compared::default();
         step(&check, "logs compared", || {
             compared = self.quorum.compare()?;
@@ -130,12 +141,12 @@ impl Scenario {
         Ok(compared)
     }
 
-    /// Topics come and go; half-way Quorate is killed, and comes back.
+    /// Topics come and go; Quorate is killed before most of them are made, and comes back.
     fn churn_and_kill(&mut self, admin: &mut Admin, topics: u32) -> Result<String> {
-        let half = format!("created {}", topics / 2);
+        let first = format!("created {}", topics / 10);
         let quorum = &mut self.quorum;
         admin.churn(topics, |line| {
-            if line == half {
+            if line == first {
                 quorum.end(QUORATE, End::Kill)?;
             } else if line == format!("created {topics}") {
                 quorum.start(QUORATE)?;
@@ -143,7 +154,12 @@ impl Scenario {
             quorum.check()
         })?;
         let compared = quorum.compare()?;
-        Ok(format!("{topics} topics made and deleted, {} records", compared.records))
+        let leader = wait_for("a leader", BOUND, || quorum.describe())?.leader;
+        let leader = quorum.node(leader)?.name();
+        Ok(format!(
+            "{topics} topics made and deleted, {} records, {leader} leads",
+            compared.records
+        ))
     }
 
     /// The leading Java controller is killed: the other one needs Quorate's vote, and then its disk for each commit.
@@ -179,9 +195,9 @@ impl Scenario {
     /// kafka-dump-log must say of Quorate's directory what it says of Java's.
     fn dump(&mut self) -> Result<String> {
         self.quorum.end_all()?;
-        let dumps = [1, QUORATE].map(|id| {
+        let dumps = [OTHER, QUORATE].map(|id| {
             let log_dir = self.quorum.node(id)?.log_dir();
-            logs::dump(&self.newest, &log_dir)
+            logs::dump(&self.release, &log_dir)
         });
         let [java, ours] = dumps;
         let (java, ours) = (java?, ours?);
@@ -202,11 +218,11 @@ impl Scenario {
         Ok(format!("{} lines alike, {} complaints about both", common, java.complaints.len()))
     }
 
-    /// With all stopped, Java 1 gets a copy of Quorate's directory and Quorate one of Java 1's, each with its own
+    /// With all stopped, Java's [`OTHER`] gets a copy of Quorate's directory and Quorate one of Java's, each with its own
     /// identity in it.
     fn exchange(&mut self) -> Result<String> {
         let mut before = Vec::new();
-        for (id, from) in [(1, QUORATE), (QUORATE, 1)] {
+        for (id, from) in [(OTHER, QUORATE), (QUORATE, OTHER)] {
             let kept = self.quorum.dir.join(format!("kept-{from}"));
             std::fs::rename(self.quorum.node(from)?.data(), &kept)
                 .with_context(|| kept.display().to_string())?;
@@ -227,7 +243,7 @@ impl Scenario {
         }
         let (broker, address) = self.quorum.broker()?;
         self.quorum.start(broker)?;
-        let mut admin = Admin::start(&self.newest, &self.quorum.dir, &address)?;
+        let mut admin = Admin::start(&self.release, &self.quorum.dir, &address)?;
         admin.churn(LATER_TOPICS, |_| self.quorum.check())?;
         let compared = self.quorum.compare()?;
         std::thread::sleep(Duration::from_millis(500));

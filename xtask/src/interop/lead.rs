@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use quorate_storage::LogBatch;
 
 use super::logs;
-use super::process::{End, matching_lines};
-use super::quorum::{Description, Make, Plan, Quorum};
+use super::process::{End, matching_lines, wait_for};
+use super::quorum::{BOUND, Description, Make, Plan, Quorum};
 use super::say_errors;
 use crate::kafka::{Release, VERSIONS};
 use crate::step::step;
@@ -22,6 +22,9 @@ use crate::step::step;
 /// Flags of `cargo xtask interop lead`.
 #[derive(clap::Args)]
 pub(super) struct Options {
+    /// The releases of the Java followers, in turn; all but the first one quick.
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',', default_values_t = VERSIONS.map(str::to_owned))]
+    versions: Vec<String>,
     /// Leads for 10 s instead of 60, and two takeovers instead of ten.
     #[arg(long)]
     quick: bool,
@@ -34,42 +37,61 @@ const QUORATE: i32 = 1;
 /// What Quorate appends while it leads.
 const WORKLOAD: &str = "inflight=8,size=100,rate=200";
 
+/// Runs each version with voters in the log, and the first of them with static voters too.
 pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String> {
-    let (seconds, rounds) = if options.quick { (10, 2) } else { (60, 10) };
-    let release = Release::installed(VERSIONS[0])?;
+    let mut figures = Vec::new();
+    for (at, version) in options.versions.iter().enumerate() {
+        let is_quick = options.quick || at > 0;
+        figures.push(run_one(version, false, is_quick, binary, dir)?);
+        if at == 0 {
+            figures.push(run_one(version, true, true, binary, dir)?);
+        }
+    }
+    Ok(format!("no Java controller stopped; {}", figures.join("; ")))
+}
+
+fn run_one(
+    version: &str,
+    is_static: bool,
+    is_quick: bool,
+    binary: &Path,
+    dir: &Path,
+) -> Result<String> {
+    let (seconds, rounds) = if is_quick { (10, 2) } else { (60, 10) };
+    let name = format!("{version}{}", if is_static { "-static" } else { "" });
+    let check = format!("interop lead {name}");
+    let release = Release::installed(version)?;
     let mut lead = None;
-    step(CHECK, "format", || {
-        lead = Some(Lead::format(&release, binary, dir)?);
+    step(&check, "format", || {
+        lead = Some(Lead::format(&release, is_static, binary, &dir.join(&name))?);
         Ok(String::new())
     })?;
     let mut lead = lead.context("formatted")?;
-    step(CHECK, "Quorate wins an election", || lead.win())?;
-    step(CHECK, &format!("Quorate leads for {seconds} s"), || lead.lead(seconds))?;
+    step(&check, "Quorate wins an election", || lead.win())?;
+    step(&check, &format!("Quorate leads for {seconds} s"), || lead.lead(seconds))?;
     let mut takeovers = 0;
     for round in 0..rounds {
         // In turn, so that each side ends in both ways.
         let how = [End::Terminate, End::Kill];
-        let (ours, theirs) = (how[round % 2], how[(round / 2) % 2]);
-        let name =
+        let (ours, theirs) = (how[round % 2], how[(round / 2 + round) % 2]);
+        let step_name =
             format!("takeover {} of {rounds}, Quorate by {ours:?}, Java by {theirs:?}", round + 1);
-        step(CHECK, &name, || {
+        step(&check, &step_name, || {
             let (more, figures) = lead.there_and_back(ours, theirs)?;
             takeovers += more;
             Ok(figures)
         })?;
     }
     let mut figures = String::new();
-    step(CHECK, "promises kept", || {
+    step(&check, "promises kept", || {
         figures = lead.finish()?;
         Ok(figures.clone())
     })?;
+    say_errors(&check, &lead.quorum)?;
     Ok(format!(
-        "Quorate led two Java controllers for {seconds} s, {rounds} times there and back in {takeovers} elections, \
-         no Java controller stopped; {figures}"
+        "{name}: Quorate led for {seconds} s, {rounds} times there and back in {takeovers} elections, {figures}"
     ))
 }
-
-const CHECK: &str = "interop lead";
 
 struct Lead {
     quorum: Quorum,
@@ -78,7 +100,7 @@ struct Lead {
 }
 
 impl Lead {
-    fn format(release: &Release, binary: &Path, dir: &Path) -> Result<Lead> {
+    fn format(release: &Release, is_static: bool, binary: &Path, dir: &Path) -> Result<Lead> {
         let java = || Plan {
             make: Make::Java(release.clone()),
             properties: "controller.quorum.election.timeout.ms=5000\n\
@@ -93,7 +115,7 @@ impl Lead {
                 .to_owned(),
         };
         let controllers = vec![quorate, java(), java()];
-        let quorum = Quorum::format(binary, dir, None, false, release, controllers, None)?;
+        let quorum = Quorum::format(binary, dir, None, is_static, release, controllers, None)?;
         Ok(Lead { quorum, epoch: 0 })
     }
 
@@ -120,12 +142,12 @@ impl Lead {
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut last = 0;
         while Instant::now() < end {
-            let now = self.quorum.describe()?.context("there is no leader")?;
+            let now = wait_for(&format!("a high watermark above {last}"), BOUND, || {
+                let now = self.quorum.describe()?;
+                Ok(now.filter(|now| now.high_watermark > last || now.epoch != self.epoch))
+            })?;
             if now.leader != QUORATE || now.epoch != self.epoch {
                 bail!("node {} leads epoch {}, without a reason", now.leader, now.epoch);
-            }
-            if now.high_watermark <= last {
-                bail!("the high watermark stays at {last}");
             }
             last = now.high_watermark;
             std::thread::sleep(Duration::from_secs(1));
@@ -191,7 +213,6 @@ impl Lead {
         if acknowledged.is_empty() {
             bail!("Quorate acknowledged nothing");
         }
-        say_errors(CHECK, &self.quorum)?;
         Ok(format!(
             "{} bytes identical below offset {}, {} records acknowledged and all there",
             compared.bytes,

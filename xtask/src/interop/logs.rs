@@ -133,7 +133,11 @@ pub(super) fn dump(release: &Release, log_dir: &Path) -> Result<Dump> {
             dump.complaints.push(without_path(line));
         }
     }
-    dump.complaints.extend(stderr.lines().map(without_path));
+    // Lines of a logger begin with the time.
+    let is_news = |line: &&str| !line.contains(" INFO ");
+    let without_time = |line: &str| line.split_once(']').map_or(line, |(_, rest)| rest).to_owned();
+    dump.complaints
+        .extend(stderr.lines().filter(is_news).map(|line| without_time(&without_path(line))));
     Ok(dump)
 }
 

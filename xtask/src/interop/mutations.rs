@@ -41,9 +41,9 @@ const SENDERS: u64 = 16;
 /// How long a whole frame may wait for its answer before its sender hangs up: a parked Fetch waits longer.
 const HANG_UP: Duration = Duration::from_millis(200);
 /// How long a node may take to answer a whole frame or to close.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the quorum may go without a commit, elections included.
-const LONGEST_GAP: Duration = Duration::from_secs(15);
+const LONGEST_GAP: Duration = Duration::from_secs(60);
 /// What a node may use: its bounds on frames and answers are larger, but nobody sends so much here.
 const MOST_MEMORY_KIB: u64 = 256 << 10;
 

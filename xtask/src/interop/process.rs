@@ -50,7 +50,7 @@ pub(super) enum End {
 }
 
 /// How long a process may take to end after SIGTERM.
-const FAREWELL: Duration = Duration::from_secs(60);
+const FAREWELL: Duration = Duration::from_secs(120);
 
 impl Process {
     /// Starts a command whose stdout and stderr go to the end of a file. Must be called on the main thread: the kernel

@@ -107,7 +107,7 @@ pub(super) struct Quorum {
 }
 
 /// How long a start, or an election, may take on a busy machine.
-pub(super) const BOUND: Duration = Duration::from_secs(90);
+pub(super) const BOUND: Duration = Duration::from_secs(180);
 
 /// A node of a quorum that is to be made.
 pub(super) struct Plan {
@@ -177,8 +177,11 @@ impl Quorum {
             Make::Quorate(_) => Command::new(&self.binary),
         };
         command.arg("format").args(["-t", &self.cluster, "-c"]).arg(node.config());
-        // With the features of the oldest node: nobody else is asked.
+        // With the features of the oldest node: nobody else is asked. Its layout must be one that all nodes open.
         command.args(["--release-version", self.formatter.family()]);
+        if matches!(node.make, Make::Quorate(_)) && self.formatter.has_old_layout() {
+            command.args(["--layout", "4.0"]);
+        }
         if !self.is_static && !node.is_broker {
             let voters = self
                 .controllers()
@@ -222,8 +225,10 @@ impl Quorum {
                  metadata.log.max.record.bytes.between.snapshots=1000000000\n"
             )
         };
-        let threads = "num.network.threads=1\nnum.io.threads=2\nbackground.threads=2\n";
-        format!("{own}{common}{}", if matches!(node.make, Make::Java(_)) { threads } else { "" })
+        // A broker that comes back waits for its former session to end, and longer on a busy machine.
+        let java = "num.network.threads=1\nnum.io.threads=2\nbackground.threads=2\n\
+                    initial.broker.registration.timeout.ms=180000\n";
+        format!("{own}{common}{}", if matches!(node.make, Make::Java(_)) { java } else { "" })
     }
 
     /// The controllers.
