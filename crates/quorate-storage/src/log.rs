@@ -40,7 +40,6 @@ pub(crate) struct Log<F: FileSystem> {
     dir: PathBuf,
     limits: RollLimits,
     shared: Arc<Shared<F>>,
-    epochs: Vec<(Epoch, Offset)>,
     /// What `leader-epoch-checkpoint` says.
     checkpointed: Vec<(Epoch, Offset)>,
     /// Rolled segments whose index files are not written yet.
@@ -57,6 +56,8 @@ pub(crate) struct Shared<F: FileSystem> {
 pub(crate) struct Segments<F: FileSystem> {
     /// Ascending and without holes; the last one is written to. Never empty.
     pub(crate) list: Vec<Segment<F>>,
+    /// Each epoch with its first offset, ascending.
+    pub(crate) epochs: Vec<(Epoch, Offset)>,
     /// Counts truncations. What a reader read counts only if this is the same afterwards.
     pub(crate) generation: u64,
 }
@@ -96,9 +97,9 @@ impl<F: FileSystem> Log<F> {
         checkpointed: Vec<(Epoch, Offset)>,
     ) -> Log<F> {
         assert!(!segments.is_empty(), "a log has a segment");
-        let segments = RwLock::new(Segments { list: segments, generation: 0 });
+        let segments = RwLock::new(Segments { list: segments, epochs, generation: 0 });
         let shared = Arc::new(Shared { segments });
-        Log { fs, dir, limits, shared, epochs, checkpointed, unindexed: Vec::new() }
+        Log { fs, dir, limits, shared, checkpointed, unindexed: Vec::new() }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared<F>> {
@@ -131,15 +132,19 @@ impl<F: FileSystem> Log<F> {
     /// Cuts the log so that it ends here.
     pub(crate) fn truncate(&mut self, to: Offset) -> Result<(), StorageError> {
         let (position, gone) = self.find_cut(to)?;
-        self.epochs.retain(|(_, start)| *start < to);
+        let kept = |epochs: &[(Epoch, Offset)]| {
+            epochs.iter().copied().filter(|(_, start)| *start < to).collect::<Vec<_>>()
+        };
         if self.checkpointed.iter().any(|(_, start)| *start >= to) {
-            self.write_checkpoint()?;
+            let epochs = kept(&self.shared.read().epochs);
+            self.write_checkpoint(epochs)?;
             small_file::sync_parent(&self.fs, &epoch_checkpoint::path(&self.dir))?;
         }
         let (file, shrinks) = {
             // Before a file changes: readers that are under way will find that the generation moved on.
             let mut segments = self.shared.write();
             segments.generation += 1;
+            segments.epochs = kept(&segments.epochs);
             let keep = segments.list.len() - gone.len();
             segments.list.truncate(keep);
             let active = segments.active_mut();
@@ -163,15 +168,16 @@ impl<F: FileSystem> Log<F> {
     }
 
     pub(crate) fn is_untidy(&self) -> bool {
-        !self.unindexed.is_empty() || self.checkpointed != self.epochs
+        !self.unindexed.is_empty() || self.checkpointed != self.shared.read().epochs
     }
 
     pub(crate) fn tidy(&mut self) -> Result<(), StorageError> {
         while let Some(base) = self.unindexed.pop() {
             self.write_indexes(base)?;
         }
-        if self.checkpointed != self.epochs {
-            self.write_checkpoint()?;
+        let epochs = self.shared.read().epochs.clone();
+        if self.checkpointed != epochs {
+            self.write_checkpoint(epochs)?;
         }
         Ok(())
     }
@@ -223,15 +229,15 @@ impl<F: FileSystem> Log<F> {
             return Err(StorageError::io("write", &self.active_path())(error));
         }
         let mut segments = self.shared.write();
-        let active = segments.active_mut();
         for batch in batches {
+            let active = segments.active_mut();
             active.add(BatchPlace {
                 end: batch.end,
                 max_timestamp: batch.max_timestamp,
                 position: active.size,
                 len: batch.bytes.len() as u64,
             });
-            add_epoch(&mut self.epochs, batch.epoch, batch.base);
+            add_epoch(&mut segments.epochs, batch.epoch, batch.base);
         }
         Ok(())
     }
@@ -288,11 +294,14 @@ impl<F: FileSystem> Log<F> {
         Err(StorageError::corrupt(&path, position, format!("offset {to} is not there")))
     }
 
-    fn write_checkpoint(&mut self) -> Result<(), StorageError> {
+    fn write_checkpoint(&mut self, epochs: Vec<(Epoch, Offset)>) -> Result<(), StorageError> {
         let path = epoch_checkpoint::path(&self.dir);
-        let content = epoch_checkpoint::format(&self.epochs);
-        small_file::replace_unsynced(&self.fs, &path, content.as_bytes())?;
-        self.checkpointed.clone_from(&self.epochs);
+        small_file::replace_unsynced(
+            &self.fs,
+            &path,
+            epoch_checkpoint::format(&epochs).as_bytes(),
+        )?;
+        self.checkpointed = epochs;
         Ok(())
     }
 

@@ -77,6 +77,11 @@ impl<'a, F: File> Scan<'a, F> {
         self
     }
 
+    /// Where the next batch begins.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// The next batch, `None` at the end. After an error the scan stays where it is.
     ///
     /// # Errors

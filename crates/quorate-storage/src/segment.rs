@@ -104,8 +104,13 @@ impl<F: FileSystem> Segment<F> {
 
     /// A position at or before the batch that holds this offset, from which batches can be read.
     pub(crate) fn position_before(&self, offset: Offset) -> u64 {
+        self.entry_before(offset).map_or(0, |(_, position)| position)
+    }
+
+    /// The last offset of the batch at that position, and the position; none at the start of the segment.
+    pub(crate) fn entry_before(&self, offset: Offset) -> Option<(Offset, u64)> {
         let after = self.offsets.partition_point(|(last, _)| *last <= offset);
-        after.checked_sub(1).and_then(|i| self.offsets.get(i)).map_or(0, |(_, position)| *position)
+        after.checked_sub(1).and_then(|i| self.offsets.get(i)).copied()
     }
 
     /// The content of the `.index` file: of each entry, relative offset and position.

@@ -234,7 +234,7 @@ impl<W: Workload> World<'_, W> {
         }
         let mut random = self.draw(Draw::Fault, node, self.events);
         let disk = self.machines[node].disk.inner.clone();
-        if flip_a_bit(&disk, &mut random) {
+        if flip_a_bit(&disk, &mut random, live) {
             self.count(if live { Count::LiveRot } else { Count::BitRot });
             self.machines[node].is_rotten = true;
             self.note(node, || "a bit on its disk goes wrong".to_owned());
@@ -272,7 +272,7 @@ impl<W: Workload> World<'_, W> {
 }
 
 /// Changes one bit of one batch in a log.
-fn flip_a_bit(disk: &MemFs, random: &mut Random) -> bool {
+fn flip_a_bit(disk: &MemFs, random: &mut Random, live: bool) -> bool {
     let Ok(found) = read_log(disk, &log_dir()) else { return false };
     let places: Vec<(PathBuf, u64, usize)> = found
         .map_while(Result::ok)
@@ -282,10 +282,11 @@ fn flip_a_bit(disk: &MemFs, random: &mut Random) -> bool {
         return false;
     }
     let (path, position, len) = places[random.index(places.len())].clone();
-    // The epoch, four bytes after offset and length, is covered by no checksum.
+    // The epoch, four bytes after offset and length, is covered by no checksum: a process that runs knows what it was, one
+    // that starts may not.
     let byte = loop {
-        let byte = random.index(len);
-        if !(12..16).contains(&byte) {
+        let byte = if random.percent(50) { random.index(24.min(len)) } else { random.index(len) };
+        if live || !(12..16).contains(&byte) {
             break byte;
         }
     };

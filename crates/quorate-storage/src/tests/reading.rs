@@ -98,6 +98,45 @@ fn a_batch_that_rots_is_not_served() {
     assert!(matches!(error, StorageError::Corrupt { .. }), "{error}");
 }
 
+// The CRC of a batch covers neither its offset nor its epoch.
+#[test]
+fn a_batch_with_a_wrong_offset_or_epoch_is_not_served() {
+    let fs = formatted();
+    let limits = crate::RollLimits { segment_bytes: 64 << 10, ..Default::default() };
+    let options = crate::Options { dir: super::DIR.into(), node: super::NODE, limits };
+    let mut store = crate::Store::open(fs.clone(), options).unwrap().store;
+    run(&mut store, 1, [election(1), StoreWrite::Append(opening(0, 1))]).unwrap();
+    run(&mut store, 3, (0..20).map(|i| StoreWrite::Append(data(1 + 2 * i, 1, 2, 500)))).unwrap();
+    run(&mut store, 23, [election(2), StoreWrite::Append(opening(41, 2))]).unwrap();
+    run(&mut store, 25, [StoreWrite::Append(data(42, 2, 1, 10))]).unwrap();
+    let reader = store.reader();
+    let (head, size) = (opening(0, 1).bytes.len(), data(1, 1, 2, 500).bytes.len());
+    let path = log_file("00000000000000000000.log");
+    // Each batch of two records is read by itself, from both its offsets, with a wrong bit in its offset and in its epoch.
+    for (i, base) in (0..20).map(|i| (i, 1 + 2 * i64::try_from(i).unwrap())) {
+        for byte in (0..8).chain(12..16) {
+            for bit in 0..8 {
+                let position = head + i * size + byte;
+                assert!(fs.damage(&path, position, bit));
+                for from in [base, base + 1] {
+                    let found = reader.read(Offset(from), Offset(base + 2), 0);
+                    assert!(
+                        matches!(found, Err(StorageError::Corrupt { .. })),
+                        "bit {bit} of byte {byte} of the batch at {base}, from {from}: {found:?}"
+                    );
+                }
+                assert!(fs.damage(&path, position, bit));
+                assert_eq!(reader.read(Offset(base), Offset(base + 2), 0).unwrap().len(), 1);
+            }
+        }
+    }
+    // The first of an epoch.
+    let position = head + 20 * size + 15;
+    assert!(fs.damage(&path, position, 0));
+    let error = reader.read(Offset(41), Offset(42), 0).unwrap_err().to_string();
+    assert!(error.contains("epoch 3, the log has epoch 2"), "{error}");
+}
+
 /// Readers beside truncations and overwrites get the old log, the new one, or nothing.
 #[test]
 fn reads_beside_truncations_are_never_mixed() {
