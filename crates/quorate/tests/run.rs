@@ -158,6 +158,33 @@ fn a_controller_leads_acknowledges_and_hands_over() {
     }
 }
 
+/// A Java node stops at a metadata.version that it does not know.
+#[test]
+fn a_workload_begins_with_the_metadata_version_of_the_directory() {
+    for (flags, level) in [
+        (&["--layout", "4.0"][..], 25),
+        (&["--layout", "4.0", "--release-version", "4.2"], 29),
+        (&["--release-version", "4.2"], 29),
+        (&[], 33),
+    ] {
+        let home = Home::new("");
+        let (config, log_dir) = (home.config(), home.data().join("__cluster_metadata-0"));
+        let format = ["format", "-t", "cluster", "-s", "-c", &config];
+        let output = quorate([&format[..], flags].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mut node = home.start(&["--workload", "rate=200"]);
+        let mut ack = String::new();
+        BufReader::new(node.0.stdout.take().expect("a pipe")).read_line(&mut ack).expect("text");
+        assert!(ack.starts_with("ack "), "{ack}");
+        assert_eq!(node.stop(), Some(0), "{}", home.log());
+        let segment = log_dir.join("00000000000000000000.log").display().to_string();
+        let dump = text(&quorate(["log", "dump", &segment]).stdout);
+        let first = dump.lines().find(|line| line.contains("\"type\":")).expect("a record");
+        let record = format!("\"name\":\"metadata.version\",\"featureLevel\":{level}");
+        assert!(first.contains(&record), "{flags:?}: {first}");
+    }
+}
+
 #[test]
 fn a_workload_without_a_reader_ends_and_the_node_goes_on() {
     let home = Home::formatted("");

@@ -17,8 +17,8 @@ use quorate_storage::RealFs;
 use quorate_storage::fs::FileSystem as _;
 use quorate_storage::meta_properties::{self, MetaProperties};
 
-pub(crate) use self::bootstrap::feature_level;
 use self::bootstrap::{Bootstrap, Layout, Wanted};
+pub(crate) use self::bootstrap::{feature_level, formatted_metadata_version};
 use crate::config::Config;
 use crate::directories::{self, State};
 use crate::failure::{Exit, Failure};

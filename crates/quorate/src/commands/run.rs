@@ -21,9 +21,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
 use self::workload::Workload;
+use crate::commands::format;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
-use crate::features::METADATA_VERSION;
+use crate::features::{LATEST_PRODUCTION, METADATA_VERSION};
 use crate::uuid;
 
 /// Runs a controller until SIGTERM or SIGINT.
@@ -113,7 +114,14 @@ async fn serve(args: &Args, config: &Config) -> Result<StopReason, Failure> {
     let node = Node::start(directory, node_config, state_machine).map_err(start_failure)?;
     info!(node = config.node.0, "started");
     let work = args.workload.map(|workload| {
-        drive::start(workload, config.node, node.handle().clone(), has_metadata_version)
+        // Not one that an older node of the cluster does not know: it would stop at it.
+        let level = format::formatted_metadata_version(&config.metadata_dir)
+            .map_err(|error| Failure::new(error.to_string()).exit(Exit::Directory))?;
+        let metadata_version = drive::FirstRecord {
+            level: level.unwrap_or_else(|| LATEST_PRODUCTION.level()),
+            is_there: has_metadata_version,
+        };
+        drive::start(workload, config.node, node.handle().clone(), metadata_version)
     });
     let work = work.transpose()?;
     let reason = tokio::select! {

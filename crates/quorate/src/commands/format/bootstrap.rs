@@ -1,8 +1,10 @@
 //! The metadata that a new cluster begins with: `metadata.version`, the features that come with it, and users.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bytes::Bytes;
+use quorate_storage::{LOG_DIR, RealFs, StorageError, checkpoint};
 use quorate_wire::EncodeError;
 use quorate_wire::metadata::{FeatureLevelRecord, MetadataRecord, UserScramCredentialRecord};
 
@@ -162,6 +164,21 @@ pub(crate) fn feature_level(name: &str, level: i16) -> Result<Bytes, EncodeError
     let record =
         FeatureLevelRecord { name: name.to_owned(), feature_level: level, ..Default::default() };
     MetadataRecord::FeatureLevel(record).encode(0)
+}
+
+/// The level of `metadata.version` that a directory was formatted with, in either layout; none if that says nothing of it.
+pub(crate) fn formatted_metadata_version(dir: &Path) -> Result<Option<i16>, StorageError> {
+    let own = dir.join(LOG_DIR).join(checkpoint::file_name(checkpoint::BOOTSTRAP));
+    for path in [dir.join("bootstrap.checkpoint"), own] {
+        for value in checkpoint::read(&RealFs, &path)?.unwrap_or_default().data {
+            if let Ok((MetadataRecord::FeatureLevel(record), _)) = MetadataRecord::decode(value)
+                && record.name == METADATA_VERSION
+            {
+                return Ok(Some(record.feature_level));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Java's bytes.

@@ -18,7 +18,7 @@ use super::outcomes::{Outcome, Outcomes};
 use super::workload::{RecordId, Records, Workload};
 use crate::commands::format;
 use crate::failure::Failure;
-use crate::features::{LATEST_PRODUCTION, METADATA_VERSION};
+use crate::features::METADATA_VERSION;
 use crate::uuid;
 
 /// How long the last lines may take to be read, once the node has stopped.
@@ -32,12 +32,20 @@ pub(super) struct Work {
     outcomes: Outcomes,
 }
 
+/// The record that a log must have before any other of a state machine.
+pub(super) struct FirstRecord {
+    /// Of `metadata.version`.
+    pub(super) level: i16,
+    /// Whether it is committed.
+    pub(super) is_there: Arc<AtomicBool>,
+}
+
 /// Starts a workload; its outcomes go to stdout.
 pub(super) fn start(
     workload: Workload,
     node: NodeId,
     handle: Handle,
-    has_metadata_version: Arc<AtomicBool>,
+    metadata_version: FirstRecord,
 ) -> Result<Work, Failure> {
     let outcomes = Outcomes::start(io::stdout())
         .map_err(|error| internal(format!("cannot start a thread: {error}")))?;
@@ -46,7 +54,7 @@ pub(super) fn start(
         records: Records::new(node.0, start, workload.size),
         workload,
         handle,
-        has_metadata_version,
+        metadata_version,
         lines: outcomes.sender(),
     };
     let task = tokio::spawn(async move {
@@ -71,7 +79,7 @@ struct Driver {
     workload: Workload,
     records: Records,
     handle: Handle,
-    has_metadata_version: Arc<AtomicBool>,
+    metadata_version: FirstRecord,
     lines: Sender<(RecordId, Outcome)>,
 }
 
@@ -154,11 +162,12 @@ impl Driver {
     /// A Java node must find metadata.version before any other record: appends it unless the log has it. False
     /// if this epoch is lost.
     async fn write_metadata_version(&self, token: &LeaderToken) -> Result<bool, End> {
-        while !self.has_metadata_version.load(Ordering::Acquire) {
-            let value = format::feature_level(METADATA_VERSION, LATEST_PRODUCTION.level());
+        let FirstRecord { level, is_there } = &self.metadata_version;
+        while !is_there.load(Ordering::Acquire) {
+            let value = format::feature_level(METADATA_VERSION, *level);
             let Ok(value) = value else { return Err(End("a record does not encode")) };
             match self.handle.append(token, vec![value]).await {
-                Fate::Committed { .. } => self.has_metadata_version.store(true, Ordering::Release),
+                Fate::Committed { .. } => is_there.store(true, Ordering::Release),
                 Fate::NotAppended(NotAppended::QueueFull) => sleep(Duration::from_millis(5)).await,
                 Fate::NotAppended(_) | Fate::OutcomeUnknown { .. } => return Ok(false),
             }
