@@ -25,7 +25,9 @@ fn plan(random: &mut Random) -> Plan {
             let who = Target::Node(random.index(5));
             let mid_write = Some(u32::try_from(random.below(8)).unwrap_or(0));
             let down = random.within(20, 800) * MS;
-            plan.at(at + random.below(lasts), Action::Crash { who, power: true, mid_write, down });
+            // In the quiet phase nobody dies any more.
+            let crash_at = (at + random.below(lasts)).min(plan.quiet_at - 1);
+            plan.at(crash_at, Action::Crash { who, power: true, mid_write, down });
         }
         at += lasts;
     }
