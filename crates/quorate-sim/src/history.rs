@@ -17,6 +17,10 @@ pub struct History {
     pub proposed: std::collections::BTreeMap<u64, Micros>,
     /// Processes that started: when, which node.
     pub starts: Vec<(Micros, usize)>,
+    /// Fetches that left: when, from which node, to which.
+    pub fetches: Vec<(Micros, usize, usize)>,
+    /// Logs that were cut: when, whose, to where.
+    pub truncations: Vec<(Micros, usize, Offset)>,
     /// Nodes that the schedule's targets came out as: when, which.
     pub hits: Vec<(Micros, usize)>,
     /// When the quiet phase was over.

@@ -258,6 +258,8 @@ pub enum Action {
     Wipe {
         /// Which.
         who: Target,
+        /// Also where voters are configured, and go by their id: it may vote twice.
+        even_static: bool,
         /// How long until it is back.
         down: Micros,
     },

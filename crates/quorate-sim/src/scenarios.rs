@@ -5,23 +5,35 @@ mod clock_jumps;
 mod commit_latency;
 mod dead_disk;
 mod default;
+mod dying_connections;
 mod failed_sync;
 mod flipping_partitions;
+mod former_leader;
 mod hand_over;
 mod idle;
+mod inbound_only;
 mod isolated_follower;
 mod isolated_leader;
 mod lagging_epoch;
+mod late_names;
 mod leader_write_fails;
 mod long_absence;
+mod lost_state;
+mod new_disk;
+mod observers_return;
 mod old_voters;
+mod overlapping_logs;
 mod own_epoch;
 mod power_cuts;
 mod repeated_fetches;
+mod returning_voter;
+mod rolling_segments;
 mod single_voter;
 mod sizes;
 mod slow_flushes;
 mod slow_start;
+mod timers;
+mod uncommitted_limit;
 mod unequal_logs;
 
 use std::time::Duration;
@@ -63,22 +75,34 @@ pub const ALL: &[Scenario] = &[
     clock_jumps::SCENARIO,
     commit_latency::SCENARIO,
     dead_disk::SCENARIO,
+    dying_connections::SCENARIO,
     failed_sync::SCENARIO,
     flipping_partitions::SCENARIO,
+    former_leader::SCENARIO,
     hand_over::SCENARIO,
     idle::SCENARIO,
+    inbound_only::SCENARIO,
     isolated_follower::SCENARIO,
     isolated_leader::SCENARIO,
     lagging_epoch::SCENARIO,
+    late_names::SCENARIO,
     leader_write_fails::SCENARIO,
     long_absence::SCENARIO,
+    lost_state::SCENARIO,
+    new_disk::SCENARIO,
+    observers_return::SCENARIO,
     old_voters::SCENARIO,
+    overlapping_logs::SCENARIO,
     own_epoch::SCENARIO,
     power_cuts::SCENARIO,
     repeated_fetches::SCENARIO,
+    returning_voter::SCENARIO,
+    rolling_segments::SCENARIO,
     single_voter::SCENARIO,
     slow_flushes::SCENARIO,
     slow_start::SCENARIO,
+    timers::SCENARIO,
+    uncommitted_limit::SCENARIO,
     unequal_logs::SCENARIO,
 ];
 

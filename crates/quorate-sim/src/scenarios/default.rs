@@ -142,7 +142,7 @@ fn action(random: &mut Random, kind: usize, plan: &Plan) -> Action {
         },
         13 => Action::FillDisk { who, lasts },
         14 => Action::Rot { who, live: random.percent(50), down },
-        15 => Action::Wipe { who, down },
+        15 => Action::Wipe { who, even_static: false, down },
         16 => Action::JumpClock { who, by: random.within(10 * MS, 5 * SECOND) },
         17 => Action::SetWall {
             who,

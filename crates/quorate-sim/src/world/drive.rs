@@ -338,7 +338,10 @@ impl<W: Workload> World<'_, W> {
                 }
             }
             Event::Role { role, epoch, reason } => self.on_role(node, role, epoch, reason),
-            Event::Truncated { .. } => self.count(Count::Truncation),
+            Event::Truncated { to, .. } => {
+                self.history.truncations.push((self.now, node, to));
+                self.count(Count::Truncation);
+            }
             Event::Round(round) => {
                 if !round.pre_vote && round.won == Some(false) {
                     self.count(Count::VoteLost);

@@ -170,7 +170,9 @@ impl<W: Workload> World<'_, W> {
                 self.after(lasts, Happening::Unfill { node });
             }
             Action::Rot { live, down, .. } => self.rot(node, live, down),
-            Action::Wipe { down, .. } => self.wipe(node, down),
+            Action::Wipe { even_static, down, .. } if self.plan.is_dynamic || even_static => {
+                self.wipe(node, down)
+            }
             Action::JumpClock { by, .. } => {
                 let now = self.now;
                 self.machines[node].clock.jump(now, by);
@@ -246,7 +248,7 @@ impl<W: Workload> World<'_, W> {
 
     /// An empty disk, and a new directory id: whoever it was is gone, and it comes back as an observer.
     fn wipe(&mut self, node: usize, down: Micros) {
-        if !self.plan.is_dynamic || !self.can_lose(node) {
+        if !self.can_lose(node) {
             return;
         }
         self.end_process(node, false, None);
@@ -264,7 +266,9 @@ impl<W: Workload> World<'_, W> {
         facts.key = self.machines[node].key(node);
         facts.view = Image::default();
         facts.pending = VecDeque::new();
-        facts.first_voters = nobody;
+        if self.plan.is_dynamic {
+            facts.first_voters = nobody;
+        }
         facts.high_watermark = Offset::ZERO;
         facts.role_epoch = Epoch(0);
         self.start_in(node, down);

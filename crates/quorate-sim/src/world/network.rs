@@ -132,6 +132,7 @@ impl<W: Workload> World<'_, W> {
         }
         let frame = joined(&slices);
         if matches!(request, Request::Fetch(_)) {
+            self.history.fetches.push((self.now, node, to));
             self.last_fetch.insert(node, (to, frame.clone(), asker));
         }
         let fate = self.fate(node, to, &mut random);
