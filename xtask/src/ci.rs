@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 
-use crate::step::{cargo, step, succeed};
+use crate::step::{cargo, step, succeed, target};
 
 /// Flags of `cargo xtask ci`.
 #[derive(Args)]
@@ -21,6 +21,9 @@ pub(crate) struct Options {
     #[arg(long)]
     no_tests: bool,
 }
+
+/// The manifest of the fuzz targets.
+const FUZZ: &str = "fuzz/Cargo.toml";
 
 type Step = (&'static str, fn() -> Result<String>);
 
@@ -49,6 +52,8 @@ pub(crate) fn run(options: &Options) -> Result<String> {
 
 fn format() -> Result<String> {
     succeed(cargo().args(["fmt", "--all", "--check"]))?;
+    // A workspace of its own.
+    succeed(cargo().args(["fmt", "--manifest-path", FUZZ, "--check"]))?;
     Ok(String::new())
 }
 
@@ -62,6 +67,11 @@ fn clippy() -> Result<String> {
         "-D",
         "warnings",
     ]))?;
+    let mut fuzz = cargo();
+    fuzz.args(["clippy", "--locked", "--manifest-path", FUZZ, "--target-dir"]);
+    fuzz.arg(target().join("fuzz-clippy")).args(["--", "-D", "warnings"]);
+    // Nothing is linked, so that libFuzzer need not be built.
+    succeed(fuzz.env("CUSTOM_LIBFUZZER_PATH", "/libfuzzer.a"))?;
     Ok(String::new())
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<String> {
     // Clippy's own edits are not formatted, so this comes last.
     step("fix", "format", || {
         succeed(cargo().args(["fmt", "--all"]))?;
+        succeed(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml"]))?;
         Ok(String::new())
     })?;
     Ok("2 steps".to_owned())

@@ -16,9 +16,11 @@ pub(super) fn batches(log_dir: &Path) -> Result<Vec<LogBatch>> {
     Ok(files.map_while(Result::ok).map(|found| found.batch).collect())
 }
 
-/// The offset after the last whole batch.
-pub(super) fn log_end(log_dir: &Path) -> Result<i64> {
-    Ok(batches(log_dir)?.last().map_or(0, |batch| batch.end().0))
+/// The epoch of the batch that ends at this offset; none if there is no such batch. Of two logs that have the same one, all
+/// that is before must be the same.
+pub(super) fn epoch_before(log_dir: &Path, offset: i64) -> Result<Option<i32>> {
+    let batches = batches(log_dir)?;
+    Ok(batches.iter().find(|batch| batch.end().0 == offset).map(|batch| batch.epoch().0))
 }
 
 /// What was compared.

@@ -358,18 +358,24 @@ impl Quorum {
         })
     }
 
-    /// Waits until the running controllers have all that is committed now, and compares their logs below there.
+    /// Waits until the running controllers have all that is committed now, and compares their logs below there. One that has
+    /// just come back may have another batch at the end, which was never committed and which it is about to cut.
     pub(super) fn compare(&mut self) -> Result<Compared> {
         let now = wait_for("a leader", BOUND, || self.describe())?;
+        let high_watermark = now.high_watermark;
+        let leaders = self.node(now.leader)?.log_dir();
         let running: Vec<(String, PathBuf)> = self
             .controllers()
             .filter(|node| node.is_running())
             .map(|node| (node.name(), node.log_dir()))
             .collect();
         for (name, log_dir) in &running {
-            wait_for(&format!("{name} at offset {}", now.high_watermark), BOUND, || {
+            let what = format!("{name} has the leader's batch before offset {high_watermark}");
+            wait_for(&what, BOUND, || {
                 self.check()?;
-                Ok((logs::log_end(log_dir)? >= now.high_watermark).then_some(()))
+                let wanted = logs::epoch_before(&leaders, high_watermark)?;
+                let found = logs::epoch_before(log_dir, high_watermark)?;
+                Ok((wanted.is_some() && found == wanted).then_some(()))
             })?;
         }
         // A batch that spans the high watermark does not exist: whole batches are committed.
