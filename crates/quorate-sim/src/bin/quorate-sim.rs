@@ -1,7 +1,7 @@
 //! The simulator's command; `cargo xtask sim` builds and runs it.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -38,6 +38,9 @@ struct Options {
     /// Notes in this file what is done, and goes on from there.
     #[arg(long)]
     resume: Option<PathBuf>,
+    /// Runs each seed by this other build of this command too, and compares what became of it: a debug build, say.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["resume", "trace"])]
+    against: Option<PathBuf>,
     /// Does not cut a failure down to a short story.
     #[arg(long)]
     no_shrink: bool,
@@ -81,6 +84,9 @@ fn run(options: &Options) -> Result<Result<String, String>> {
     }
     let scenario = scenarios::find(&options.scenario)
         .with_context(|| format!("no scenario is named {}; --list names them", options.scenario))?;
+    if let Some(other) = &options.against {
+        return compare(options, scenario, other);
+    }
     if let Some(seed) = options.seed {
         return one(options, scenario, seed);
     }
@@ -124,6 +130,37 @@ fn one(
         Some((seed, failure)) => Ok(Err(report(options, scenario, seed, &failure)?)),
         None => Ok(Ok(format!("{} seed {seed}: {}", scenario.name, statistics.summary(spent)))),
     }
+}
+
+/// Whether another build, in a process of its own, gives the same runs.
+fn compare(
+    options: &Options,
+    scenario: &'static Scenario,
+    other: &Path,
+) -> Result<Result<String, String>> {
+    let seeds = options.seed.map_or(0..options.seeds, |seed| seed..seed + 1);
+    let how = runner::Options { jobs: 1, silent: &options.without };
+    for seed in seeds.clone() {
+        let (statistics, failed) = runner::run_seeds(scenario, seed..seed + 1, how, &Ledger)?;
+        if let Some((seed, failure)) = failed {
+            return Ok(Err(report(options, scenario, seed, &failure)?));
+        }
+        let output = Command::new(other)
+            .args(["--scenario", scenario.name, "--seed", &seed.to_string()])
+            .output()
+            .with_context(|| other.display().to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let digest = format!("digest {:016x}", statistics.digest);
+        let last = said.lines().last().unwrap_or("nothing");
+        if !last.starts_with("PASS") || !last.ends_with(&digest) {
+            return Ok(Err(format!(
+                "seed {seed}: {digest} here, but {} says: {last}",
+                other.display()
+            )));
+        }
+    }
+    let count = seeds.end - seeds.start;
+    Ok(Ok(format!("{}: {count} seeds give the same digests in {}", scenario.name, other.display())))
 }
 
 /// Writes the story of a failure, and says how to replay it.
