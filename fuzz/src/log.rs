@@ -15,7 +15,7 @@ use quorate_storage::mem_fs::{MemFs, OperationKind};
 use quorate_storage::verify::{AtStart, Verified, verify};
 use quorate_storage::{
     EncodedBatch, LOG_DIR, LogReader, Opened, Options, RollLimits, StorageError, Store, StoreWrite,
-    read_log,
+    meta_properties, read_log,
 };
 use quorate_wire::batch::{BatchHeader, batches, encode_data};
 
@@ -81,8 +81,11 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn options() -> Options {
-    Options { dir: dir(), node: NodeId(1), limits: RollLimits::default() }
+/// Opened by the node whose directory it is.
+fn options(fs: &MemFs) -> Options {
+    let meta = meta_properties::read(fs, &dir()).ok().flatten();
+    let node = meta.map_or(NodeId(1), |meta| meta.node);
+    Options { dir: dir(), node, limits: RollLimits::default() }
 }
 
 /// Verifies and opens a directory, which must come to the same; gives what was opened.
@@ -96,7 +99,7 @@ pub(crate) fn check_directory(fs: &MemFs, len: usize) -> Option<Opened<MemFs>> {
     });
     assert_eq!(changes, None, "to verify changes nothing");
     let refuses = verified.damage.iter().any(|damage| damage.at_start == AtStart::Refuses);
-    match within_bounds(len, BUFFERS, || Store::open(fs.clone(), options())) {
+    match within_bounds(len, BUFFERS, || Store::open(fs.clone(), options(fs))) {
         Err(StorageError::HasSnapshots { .. }) => None,
         Err(error) => {
             assert!(!matches!(error, StorageError::Io { .. }), "the disk is sound: {error}");

@@ -97,7 +97,7 @@ pub(super) fn recovered(source: &mut Source<'_>) -> (Recovered, Vec<(Offset, Epo
         found.epochs.push((Epoch(epoch), found.log_end));
         for _ in 0..=source.below(3) {
             bounds.push((found.log_end, Epoch(epoch)));
-            if source.byte() % 4 == 0 {
+            if source.below(4) == 0 {
                 found.control.push((found.log_end, steering(source)));
             }
             found.log_end = found.log_end.plus(1 + source.below(5));
@@ -264,7 +264,7 @@ fn steering(source: &mut Source<'_>) -> ControlRecord {
 }
 
 pub(super) fn proposal(source: &mut Source<'_>, facts: &Facts) -> (Epoch, Vec<Bytes>) {
-    let epoch = if source.byte() % 4 == 0 { epoch(source, facts) } else { facts.epoch };
+    let epoch = if source.below(4) == 0 { epoch(source, facts) } else { facts.epoch };
     let sizes = [1, 10, 0, 300, 1000];
     let records = (0..source.below(4)).map(|_| Bytes::from(vec![7; source.pick(&sizes)])).collect();
     (epoch, records)
@@ -345,7 +345,7 @@ fn batches(source: &mut Source<'_>, facts: &Facts, is_honest: bool) -> Vec<Recei
     for _ in 0..source.below(4) {
         let base = match is_honest {
             true => end,
-            false if source.byte() % 4 == 0 => Offset(offset(source, facts).0.max(0)),
+            false if source.below(4) == 0 => Offset(offset(source, facts).0.max(0)),
             false => end,
         };
         let epoch = match is_honest {
@@ -415,7 +415,7 @@ pub(super) fn answer(
                 2 => FetchOutcome::Snapshot(place(source, facts)),
                 _ => FetchOutcome::Records(Received {
                     batches: batches(source, facts, false),
-                    rejected: (source.byte() % 8 == 0).then(|| "bad CRC".to_owned()),
+                    rejected: (source.below(8) == 0).then(|| "bad CRC".to_owned()),
                 }),
             },
         }),
