@@ -47,6 +47,7 @@ pub mod random;
 pub mod run;
 pub mod runner;
 pub mod scenarios;
+pub mod script;
 mod shrink;
 pub mod statistics;
 pub mod story;

@@ -160,7 +160,7 @@ pub(crate) fn listener() -> ListenerName {
 
 fn endpoint(index: usize) -> Endpoint {
     let port = FIRST_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
-    Endpoint::new(&format!("n{}", index + 1), port)
+    Endpoint::new(&format!("h{}", index + 1), port)
 }
 
 /// The node that listens there.
@@ -172,12 +172,10 @@ fn endpoints(index: usize) -> Endpoints {
     Endpoints::from([(listener(), endpoint(index))])
 }
 
-/// The id of a node's n-th directory.
+/// The id of a node's n-th directory, a letter as in the core's scripts: from A on, from N on for the second one.
 pub(crate) fn directory_id(index: usize, n: u8) -> DirectoryId {
-    let mut bytes = [0x51; 16];
-    bytes[14] = n;
-    bytes[15] = u8::try_from(index).unwrap_or(u8::MAX);
-    DirectoryId::from_bytes(bytes).expect("it is not zero")
+    let letter = b'A' + 13 * n + u8::try_from(index % 13).unwrap_or(0);
+    DirectoryId::from_bytes([letter; 16]).expect("it is not zero")
 }
 
 /// The voters that the cluster begins with.

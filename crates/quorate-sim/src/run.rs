@@ -1,6 +1,7 @@
 //! One run from its plan, to its end or its first failure.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
@@ -8,6 +9,7 @@ use crate::clock::Micros;
 use crate::counters::Counters;
 use crate::history::History;
 use crate::plan::Plan;
+use crate::script::Recording;
 use crate::trace::Line;
 use crate::workload::Workload;
 use crate::world::{Failure, World};
@@ -28,6 +30,7 @@ pub struct Outcome {
     /// How many events it had.
     pub events: u64,
     pub(crate) lines: Vec<Line>,
+    pub(crate) recordings: BTreeMap<usize, Recording>,
 }
 
 /// Runs a plan. The same plan, seed and workload give the same outcome.
@@ -40,6 +43,17 @@ pub fn run_traced(plan: &Plan, seed: u64, workload: &impl Workload) -> (Outcome,
     let outcome = run_with(plan, seed, workload, true);
     let lines = outcome.lines.iter().map(Line::text).collect();
     (outcome, lines)
+}
+
+/// As [`run`]; also returns what each replica was told since its last start, and what it said.
+pub fn run_recorded(
+    plan: &Plan,
+    seed: u64,
+    workload: &impl Workload,
+) -> (Outcome, BTreeMap<usize, Recording>) {
+    let mut outcome = run_with(plan, seed, workload, true);
+    let recordings = std::mem::take(&mut outcome.recordings);
+    (outcome, recordings)
 }
 
 pub(crate) fn run_with(
@@ -66,6 +80,7 @@ pub(crate) fn run_with(
         history: world.history,
         events: world.events,
         lines: world.trace.lines,
+        recordings: world.trace.recordings,
     }
 }
 

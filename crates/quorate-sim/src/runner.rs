@@ -72,7 +72,7 @@ pub fn run_seeds(
                         && let Err(what) = (scenario.expect)(&plan, &outcome.history)
                     {
                         outcome.failure =
-                            Some(Failure { checker: "scenario", what, at: outcome.time });
+                            Some(Failure { checker: "scenario", what, at: outcome.time, node: 0 });
                     }
                     if results.send((seed, outcome)).is_err() {
                         return;

@@ -1,4 +1,5 @@
-//! The story of a failure: as text in the words of the core's test scripts, and as a sequence diagram.
+//! The story of a failure: of the cluster as text and as a sequence diagram, and of the replica at fault as a script
+//! of the core, which `cargo test -p quorate-core --test scripts` runs once it lies among the others.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -66,6 +67,21 @@ pub fn write(
         .and_then(|()| {
             let diagram = diagram(&plan, &outcome.lines, failure);
             std::fs::write(folder.join("story.mmd"), diagram)
+        })
+        .and_then(|()| match outcome.recordings.get(&failure.node) {
+            // What a scenario expects is nobody's fault alone.
+            Some(recording) if failure.checker != "scenario" => {
+                let title = format!(
+                    "Replica {} in seed {seed} of the scenario {}, from its last start on. {}: {}",
+                    failure.node + 1,
+                    scenario.name,
+                    failure.checker,
+                    failure.what.replace('\n', " ")
+                );
+                let name = format!("replica-{}.txt", failure.node + 1);
+                std::fs::write(folder.join(name), recording.text(&title))
+            }
+            _ => Ok(()),
         })
         .with_context(|| folder.display().to_string())?;
     Ok(format!(

@@ -1,5 +1,7 @@
 //! What happened, line by line, in the words of the core's test scripts.
 
+use std::collections::BTreeMap;
+
 use quorate_core::Offset;
 use quorate_core::io::{Event, Message};
 use quorate_core::message::{
@@ -9,6 +11,7 @@ use quorate_core::message::{
 use quorate_storage::StoreWrite;
 
 use crate::clock::Micros;
+use crate::script::Recording;
 
 /// A line of a story.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub(crate) enum What {
 pub(crate) struct Trace {
     pub(crate) is_on: bool,
     pub(crate) lines: Vec<Line>,
+    /// Of each node, since its last start.
+    pub(crate) recordings: BTreeMap<usize, Recording>,
 }
 
 impl Trace {

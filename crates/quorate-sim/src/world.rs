@@ -39,6 +39,8 @@ pub struct Failure {
     pub what: String,
     /// When, in virtual time.
     pub at: Micros,
+    /// Whose replica was the last to take a step.
+    pub node: usize,
 }
 
 pub(crate) struct World<'a, W: Workload> {
@@ -63,6 +65,8 @@ pub(crate) struct World<'a, W: Workload> {
     pub(crate) failure: Option<Failure>,
     pub(crate) events: u64,
     proposals: u64,
+    /// Whose replica took the last step.
+    stepped: usize,
     quiet: Option<Quiet>,
     is_done: bool,
 }
@@ -172,12 +176,13 @@ impl<'a, W: Workload> World<'a, W> {
             facts,
             checkers: checkers::all(),
             counters: Counters::default(),
-            trace: Trace { is_on: is_traced, lines: Vec::new() },
+            trace: Trace { is_on: is_traced, ..Trace::default() },
             digest: Digest::default(),
             history: History::default(),
             failure: None,
             events: 0,
             proposals: 0,
+            stepped: 0,
             quiet: None,
             is_done: false,
         };
@@ -286,7 +291,8 @@ impl<'a, W: Workload> World<'a, W> {
                 && self.failure.is_none()
                 && !self.plan.is_silent(checker.name())
             {
-                self.failure = Some(Failure { checker: checker.name(), what, at: self.now });
+                let (checker, at, node) = (checker.name(), self.now, self.stepped);
+                self.failure = Some(Failure { checker, what, at, node });
             }
         }
         self.facts.take(seen);
@@ -296,7 +302,7 @@ impl<'a, W: Workload> World<'a, W> {
     pub(crate) fn fail(&mut self, checker: &'static str, what: String) {
         self.is_done = true;
         if self.failure.is_none() && !self.plan.is_silent(checker) {
-            self.failure = Some(Failure { checker, what, at: self.now });
+            self.failure = Some(Failure { checker, what, at: self.now, node: self.stepped });
         }
     }
 

@@ -11,7 +11,7 @@ use quorate_core::message::{Request, Via};
 use quorate_core::{Epoch, Instant, NodeId, Replica};
 
 use super::language::{Words, parse, time};
-use super::replica::{description, listener};
+use super::replica::{Description, description, listener};
 use super::{peers, print};
 
 /// What a script speaks to.
@@ -21,6 +21,7 @@ pub(crate) struct Harness {
     node: i32,
     now: Instant,
     is_disk_instant: bool,
+    is_by_hand: bool,
     unfinished: VecDeque<WriteId>,
     deadline: Option<(Instant, Timeout)>,
     last_election: Option<ElectionState>,
@@ -68,6 +69,7 @@ impl Harness {
                 let end = self.now + time(&words.next()?)?;
                 self.advance(end)?;
             }
+            "at" => self.now = Instant::from_start(time(&words.next()?)?),
             "until" => self.until(&words.next()?)?,
             "deadline" => self.print_deadline(),
             "describe" => {
@@ -109,7 +111,8 @@ impl Harness {
     fn start(&mut self, words: &mut Words) -> Result<(), String> {
         let description = description(words)?;
         let now = self.now;
-        *self = Harness { now, is_disk_instant: description.is_disk_instant, ..Harness::default() };
+        let Description { is_disk_instant, is_by_hand, .. } = description;
+        *self = Harness { now, is_disk_instant, is_by_hand, ..Harness::default() };
         self.node = description.config.node.0;
         self.last_election = description.recovered.election.clone();
         let mut output = Output::default();
@@ -146,7 +149,7 @@ impl Harness {
             {
                 self.unfinished.clear();
                 self.step_once(Input::Durable { through })?;
-            } else if self.deadline.is_some_and(|(at, _)| at <= self.now) {
+            } else if !self.is_by_hand && self.deadline.is_some_and(|(at, _)| at <= self.now) {
                 self.step_once(Input::Tick)?;
                 if self.deadline.is_some_and(|(at, _)| at <= self.now) {
                     return Err(format!("a busy loop: {:?} is due after a tick", self.deadline));
@@ -182,7 +185,9 @@ impl Harness {
             self.take_message(message)?;
         }
         self.deadline = output.deadline;
-        if self.deadline.is_some_and(|(at, why)| at <= self.now && why != Timeout::Linger) {
+        if !self.is_by_hand
+            && self.deadline.is_some_and(|(at, why)| at <= self.now && why != Timeout::Linger)
+        {
             return Err(format!("{:?} is due and was not acted on", self.deadline));
         }
         Ok(())
@@ -225,24 +230,14 @@ impl Harness {
         let from = words.next()?;
         if from == "reply" || from == "late" {
             let to = words.next()?;
-            let to = match (to.as_str(), self.somebody) {
-                ("somebody", Some(server)) => server,
-                _ => NodeId(parse(&to)?),
-            };
             let age = usize::from(from == "late");
-            let asked = self.asked.iter().rev().filter(|(peer, ..)| *peer == to).nth(age).cloned();
-            let (_, id, request) = asked.ok_or_else(|| format!("nothing was asked of {to}"))?;
+            let (to, id, request) = self.asked_of(&to, age)?;
             let response = peers::answer(self, to, &request, words)?;
             return self.step(Input::Response { id, response });
         }
         let kind = words.next()?;
         if kind == "unreachable" {
-            let to = match (from.as_str(), self.somebody) {
-                ("somebody", Some(server)) => server,
-                _ => NodeId(parse(&from)?),
-            };
-            let asked = self.asked.iter().rev().find(|(peer, ..)| *peer == to);
-            let id = asked.ok_or_else(|| format!("nothing was asked of {to}"))?.1;
+            let (_, id, _) = self.asked_of(&from, 0)?;
             let why = words.next()?;
             let response = Err(peers::unreachable(&why)?);
             return self.step(Input::Response { id, response });
@@ -261,18 +256,37 @@ impl Harness {
         Ok(())
     }
 
+    /// What was asked of this peer, `age` requests before its last one; or under this number, `#7`.
+    fn asked_of(&self, of: &str, age: usize) -> Result<(NodeId, CorrelationId, Request), String> {
+        if let Some(number) = of.strip_prefix('#') {
+            let id = CorrelationId(parse(number)?);
+            let asked = self.asked.iter().find(|(_, asked, _)| *asked == id);
+            return asked.cloned().ok_or_else(|| format!("nothing was asked under {of}"));
+        }
+        let to = match (of, self.somebody) {
+            ("somebody", Some(server)) => server,
+            _ => NodeId(parse(of)?),
+        };
+        let asked = self.asked.iter().rev().filter(|(peer, ..)| *peer == to).nth(age);
+        asked.cloned().ok_or_else(|| format!("nothing was asked of {to}"))
+    }
+
     /// `propose 3`: a proposal of three records; `propose 1 2x100`: two proposals before the driver comes to
-    /// its end, the second of two records of 100 bytes.
+    /// its end, the second of two records of 100 bytes; `propose 17+19`: one of records of 17 and 19 bytes.
     fn propose(&mut self, words: &mut Words) -> Result<(), String> {
         let epoch = words.value("epoch")?.map_or(self.epoch(), Epoch);
         for proposal in words.rest() {
-            let (count, size) = match proposal.split_once('x') {
-                Some((count, size)) => (parse(count)?, parse(size)?),
-                None => (parse::<usize>(&proposal)?, 10),
+            let sizes: Vec<usize> = match proposal.split_once('x') {
+                Some((count, size)) => vec![parse(size)?; parse(count)?],
+                None if proposal.contains('+') => {
+                    let sizes = proposal.split('+').filter(|size| !size.is_empty());
+                    sizes.map(parse).collect::<Result<_, _>>()?
+                }
+                None => vec![10; parse(&proposal)?],
             };
             self.last_proposal += 1;
             let id = ProposalId(self.last_proposal);
-            let records = vec![Bytes::from(vec![b'x'; size]); count];
+            let records = sizes.iter().map(|size| Bytes::from(vec![b'x'; *size])).collect();
             self.step_once(Input::Propose { id, epoch, records })?;
         }
         self.settle()

@@ -122,9 +122,13 @@ pub(crate) fn parse<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is not a {}", std::any::type_name::<T>()))
 }
 
-/// `1500ms` as milliseconds.
+/// `1500ms` as milliseconds, `20us` as microseconds.
 pub(crate) fn time(text: &str) -> Result<std::time::Duration, String> {
-    let number = text.strip_suffix("ms").ok_or_else(|| format!("`{text}`: times end in ms"))?;
+    if let Some(number) = text.strip_suffix("us") {
+        return Ok(std::time::Duration::from_micros(parse(number)?));
+    }
+    let number =
+        text.strip_suffix("ms").ok_or_else(|| format!("`{text}`: times end in ms or us"))?;
     Ok(std::time::Duration::from_millis(parse(number)?))
 }
 

@@ -3,5 +3,5 @@
 pub(crate) mod harness;
 pub(crate) mod language;
 mod peers;
-mod print;
+pub(crate) mod print;
 mod replica;

@@ -24,6 +24,9 @@ fn place(text: &str) -> Result<OffsetAndEpoch, String> {
 }
 
 fn error_code(text: &str) -> Result<ErrorCode, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(ErrorCode(number));
+    }
     let known = ERRORS.iter().find(|(name, _)| *name == text);
     known.map(|(_, code)| *code).ok_or_else(|| format!("`{text}` is no error"))
 }
@@ -187,13 +190,17 @@ fn fetch_outcome(words: &mut Words) -> Result<FetchOutcome<Received>, String> {
     }
     let mut batches = Vec::new();
     for text in words.text("batches").iter().flat_map(|text| text.split(',')) {
+        let (text, bytes) = match text.split_once(':') {
+            Some((text, len)) => (text, Bytes::from(vec![b'x'; parse(len)?])),
+            None => (text, Bytes::from(format!("batch {text}"))),
+        };
         let (offsets, epoch) = text.split_once('@').ok_or("batches=FROM..TO@EPOCH,...")?;
         let (base, end) = range(offsets)?;
         batches.push(ReceivedBatch {
             base: Offset(base),
             end: Offset(end),
             epoch: Epoch(parse(epoch)?),
-            bytes: Bytes::from(format!("batch {text}")),
+            bytes,
             control: Vec::new(),
         });
     }

@@ -60,6 +60,8 @@ pub(crate) struct Description {
     pub(crate) recovered: Recovered,
     /// Each write is durable before anything else happens.
     pub(crate) is_disk_instant: bool,
+    /// Nothing ticks but where the script says so.
+    pub(crate) is_by_hand: bool,
 }
 
 /// Reads the words after `replica`.
@@ -112,6 +114,7 @@ pub(crate) fn description(words: &mut Words) -> Result<Description, String> {
             None => recovered.bootstrap.push(record),
         }
     }
+    recovered.control.sort_by_key(|(offset, _)| *offset);
     if let Some(text) = words.text("bootstrap") {
         let ids = text.split(',').filter(|id| !id.is_empty());
         let ids = ids.map(parse).collect::<Result<Vec<i32>, String>>()?;
@@ -163,5 +166,6 @@ pub(crate) fn description(words: &mut Words) -> Result<Description, String> {
         Some("slow") => false,
         Some(other) => return Err(format!("disk={other}: instant or slow")),
     };
-    Ok(Description { config, recovered, is_disk_instant })
+    let is_by_hand = words.flag("by-hand");
+    Ok(Description { config, recovered, is_disk_instant, is_by_hand })
 }

@@ -172,8 +172,30 @@ impl<W: Workload> World<'_, W> {
     }
 
     fn step(&mut self, node: usize, process: &mut Process<W::Machine>, input: Input, now: Instant) {
+        self.stepped = node;
+        if self.trace.is_on
+            && let Some(recording) = self.trace.recordings.get_mut(&node)
+        {
+            recording.begin_step(now, &input);
+        }
         process.replica.step(now, input, &mut process.output);
+        self.record_output(node, process, now);
         self.look(node, process);
+    }
+
+    pub(super) fn record_output(
+        &mut self,
+        node: usize,
+        process: &Process<W::Machine>,
+        now: Instant,
+    ) {
+        let recording = self.trace.recordings.get_mut(&node);
+        if let Some(step) = recording.and_then(|recording| recording.steps.last_mut()) {
+            step.writes.clone_from(&process.output.writes);
+            step.events.clone_from(&process.output.events);
+            step.messages.clone_from(&process.output.messages);
+            step.leader = process.replica.describe(now).leader;
+        }
     }
 
     /// Shows the checkers what a step asks for; it is done when all inputs are stepped.

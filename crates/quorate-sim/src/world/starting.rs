@@ -22,6 +22,7 @@ use crate::disk::SimFs;
 use crate::facts::{Image, NodeFacts, Seen, as_stored};
 use crate::machine::{self, CLUSTER, Machine, Process, directory_id, log_dir, node_id};
 use crate::plan::Plan;
+use crate::script::Recording;
 use crate::workload::Workload;
 
 /// The machines of a plan, with their disks formatted, and what is true of them.
@@ -222,6 +223,10 @@ impl<W: Workload> World<'_, W> {
             kraft_version: KRaftVersion(0),
             listeners: config.endpoints.clone(),
         };
+        self.stepped = node;
+        if self.trace.is_on {
+            self.trace.recordings.insert(node, Recording::of_start(&config, &recovered));
+        }
         let mut output = Output::default();
         let start = Replica::start(config, recovered.clone(), instant(0, 0), &mut output);
         let replica = match start {
@@ -283,6 +288,7 @@ impl<W: Workload> World<'_, W> {
             apply_failed: false,
             down: SECOND,
         };
+        self.record_output(node, &process, instant(0, 0));
         self.look(node, &mut process);
         self.machines[node].process = Some(process);
         self.wake(node);
