@@ -54,7 +54,7 @@ pub(crate) fn all() -> Vec<Box<dyn Checker>> {
         Box::new(committed::Committed),
         Box::new(leader_completeness::LeaderCompleteness),
         Box::new(high_watermark::HighWatermark::default()),
-        Box::new(durability::Durability),
+        Box::new(durability::Durability::default()),
         Box::new(roles::Roles),
         Box::new(transitions::Transitions),
         Box::new(voter_set::EffectiveVoters),

@@ -15,6 +15,7 @@ use quorate_storage::{EncodedBatch, StoreWrite};
 use quorate_wire::batch::BatchHeader;
 
 use crate::clock::Micros;
+use crate::disk::SimFs;
 use crate::random::Digest;
 
 /// A batch in a log.
@@ -296,8 +297,9 @@ pub(crate) enum Seen<'a> {
     Crashed { node: usize },
     /// A client proposes to a node.
     Proposed { proposal: u64, values: &'a [Bytes] },
-    /// A client learns what became of it.
-    Outcome { proposal: u64, outcome: &'a Outcome },
+    /// A client learns what became of it, from this node. The disks are there to be looked at: none where the
+    /// medium itself has gone wrong.
+    Outcome { node: usize, proposal: u64, outcome: &'a Outcome, disks: &'a [Option<SimFs>] },
     /// A state machine gets a batch.
     Applied { node: usize, batch: &'a CommittedBatch },
 }

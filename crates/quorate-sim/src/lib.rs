@@ -20,15 +20,44 @@
 //!
 //! # Your own state machine
 //!
-//! Implement [`Workload`](workload::Workload) and run seeds with it:
+//! Implement [`Workload`](workload::Workload) and run seeds with it. `examples/bank.rs` is a whole program to copy.
 //!
-//! ```no_run
-//! use quorate_sim::{runner, runner::Options, scenarios, workload::Ledger};
+//! ```
+//! use bytes::Bytes;
+//! use quorate_core::NodeId;
+//! use quorate_driver::{CommittedBatch, Leadership, StateMachine};
+//! use quorate_sim::{runner, runner::Options, scenarios, workload::Workload};
+//!
+//! #[derive(Clone)]
+//! struct Counting;
+//!
+//! struct Counter(u64);
+//!
+//! impl StateMachine for Counter {
+//!     fn apply(&mut self, batch: &CommittedBatch) {
+//!         self.0 += batch.records().count() as u64;
+//!     }
+//!     fn leader_changed(&mut self, _: &Leadership) {}
+//! }
+//!
+//! impl Workload for Counting {
+//!     type Machine = Counter;
+//!     fn machine(&self, _: NodeId) -> Counter {
+//!         Counter(0)
+//!     }
+//!     fn command(&self, n: u64, _size: usize) -> Bytes {
+//!         Bytes::from(format!("add one, for the {n}th time"))
+//!     }
+//!     fn digest(&self, machine: &Counter) -> u64 {
+//!         machine.0
+//!     }
+//! }
 //!
 //! # fn main() -> anyhow::Result<()> {
-//! let (statistics, failed) = runner::run_seeds(&scenarios::ALL[0], 0..100, Options::with_jobs(2), &Ledger)?;
+//! let scenario = scenarios::find("slow-start").expect("it is there");
+//! let (statistics, failed) = runner::run_seeds(scenario, 0..3, Options::with_jobs(2), &Counting)?;
 //! assert_eq!(failed, None);
-//! println!("{}", statistics.table());
+//! assert_eq!(statistics.runs, 3);
 //! # Ok(())
 //! # }
 //! ```

@@ -1,11 +1,21 @@
-//! What a client knows to be committed is on the disk of at least one voter that lives, always.
+//! What a client knows to be committed is on the media of a majority when it is told so, and on the disk of at
+//! least one voter that lives for ever after. The media are looked at: what storage says of them does not count.
 
+use memchr::memmem;
+use quorate_core::Offset;
+use quorate_driver::Outcome;
 use quorate_storage::StoreWrite;
 
 use super::{Checker, ensure};
-use crate::facts::{Facts, Seen};
+use crate::disk::SimFs;
+use crate::facts::{Entry, Facts, NodeFacts, Seen};
+use crate::machine::log_dir;
 
-pub(crate) struct Durability;
+#[derive(Default)]
+pub(crate) struct Durability {
+    /// All below was looked for on the media.
+    seen: Offset,
+}
 
 impl Checker for Durability {
     fn name(&self) -> &'static str {
@@ -13,25 +23,68 @@ impl Checker for Durability {
     }
 
     fn check(&mut self, facts: &Facts, seen: &Seen<'_>) -> Result<(), String> {
-        let is_risky = matches!(
-            seen,
+        match seen {
+            Seen::Outcome { node, outcome: Outcome::Committed { offset, .. }, disks, .. } => {
+                self.on_media(facts, &facts.nodes[*node], *offset, disks)
+            }
             Seen::Crashed { .. }
-                | Seen::Started { .. }
-                | Seen::Outcome { .. }
-                | Seen::Persisted { write: StoreWrite::Truncate { .. }, .. }
-        );
-        if !is_risky {
-            return Ok(());
+            | Seen::Started { .. }
+            | Seen::Persisted { write: StoreWrite::Truncate { .. }, .. } => on_a_disk(facts),
+            _ => Ok(()),
         }
-        let due = facts.committed.partition_point(|(entry, _)| entry.base < facts.acknowledged);
-        let Some(last) = due.checked_sub(1) else { return Ok(()) };
-        let committed = &facts.committed[last].0;
-        let holders = facts.nodes.iter().filter(|node| {
-            !node.is_lost
-                && node.durable.log.get(last).is_some_and(|mine| mine.chain == committed.chain)
+    }
+}
+
+impl Durability {
+    fn on_media(
+        &mut self,
+        facts: &Facts,
+        teller: &NodeFacts,
+        offset: Offset,
+        disks: &[Option<SimFs>],
+    ) -> Result<(), String> {
+        let index = facts.committed.partition_point(|(entry, _)| entry.end <= offset);
+        let Some((entry, _)) = facts.committed.get(index).filter(|_| offset >= self.seen) else {
+            return Ok(());
+        };
+        self.seen = entry.end;
+        let voters = teller.voters();
+        let holders = voters.ids().filter_map(|id| voters.key(id)).filter(|key| {
+            let alive = facts.nodes.iter().position(|node| node.key.is_named_by(key));
+            match alive.and_then(|node| disks.get(node)) {
+                Some(Some(disk)) => has(disk, entry),
+                Some(None) => true,
+                // A disk that is gone has kept its promise.
+                None => facts.disk_of(key).is_some(),
+            }
         });
-        ensure(holders.count() > 0, || {
-            format!("the acknowledged {}@{} is on no disk", committed.base, committed.epoch)
+        let holders = holders.count();
+        ensure(holders >= voters.majority(), || {
+            format!(
+                "a client hears that {}@{} is committed, which {holders} of {} disks have synced",
+                entry.base,
+                entry.epoch,
+                voters.len()
+            )
         })
     }
+}
+
+fn has(disk: &SimFs, entry: &Entry) -> bool {
+    disk.inner.any_on_media(&log_dir(), |name, content| {
+        name.ends_with(".log") && memmem::find(content, &entry.bytes).is_some()
+    })
+}
+
+fn on_a_disk(facts: &Facts) -> Result<(), String> {
+    let due = facts.committed.partition_point(|(entry, _)| entry.base < facts.acknowledged);
+    let Some(last) = due.checked_sub(1) else { return Ok(()) };
+    let committed = &facts.committed[last].0;
+    let holders = facts.nodes.iter().filter(|node| {
+        !node.is_lost
+            && node.durable.log.get(last).is_some_and(|mine| mine.chain == committed.chain)
+    });
+    ensure(holders.count() > 0, || {
+        format!("the acknowledged {}@{} is on no disk", committed.base, committed.epoch)
+    })
 }

@@ -29,7 +29,7 @@ impl Checker for Linearizability {
                 }
                 Ok(())
             }
-            Seen::Outcome { proposal, outcome } => {
+            Seen::Outcome { proposal, outcome, .. } => {
                 let offset = match outcome {
                     Outcome::Committed { offset, .. } => *offset,
                     Outcome::OutcomeUnknown { offset, .. } if offset.0 >= 0 => *offset,

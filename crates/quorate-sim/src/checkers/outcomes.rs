@@ -52,7 +52,7 @@ impl Checker for Outcomes {
                 self.read = self.read.max(below);
                 Ok(())
             }
-            Seen::Outcome { proposal, outcome } => self.on_outcome(*proposal, outcome),
+            Seen::Outcome { proposal, outcome, .. } => self.on_outcome(*proposal, outcome),
             _ => Ok(()),
         }
     }

@@ -488,7 +488,12 @@ impl<W: Workload> World<'_, W> {
     }
 
     pub(super) fn tell_client(&mut self, node: usize, proposal: u64, outcome: &Outcome) {
-        self.observe(&Seen::Outcome { proposal, outcome });
+        let disks: Vec<_> = self
+            .machines
+            .iter()
+            .map(|machine| (!machine.is_rotten).then(|| machine.disk.clone()))
+            .collect();
+        self.observe(&Seen::Outcome { node, proposal, outcome, disks: &disks });
         self.note(node, || format!("proposal {proposal} ends: {outcome:?}"));
         self.count(match outcome {
             Outcome::Committed { .. } => Count::OutcomeCommitted,
