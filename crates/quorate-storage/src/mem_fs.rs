@@ -254,6 +254,27 @@ impl MemFs {
         disk.inodes.get(inode).map(|inode| inode.current.clone())
     }
 
+    /// Whether a power cut that loses all that was not synced leaves a file in this directory whose name and
+    /// content are like this.
+    pub fn any_on_media(&self, dir: &Path, is_it: impl Fn(&str, &[u8]) -> bool) -> bool {
+        let disk = self.lock_disk();
+        let is_durable = |path: &Path| match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => disk.dirs.get(parent).is_some_and(|parent| {
+                parent.durable.get(&*name.to_string_lossy()) == Some(&Entry::Dir)
+            }),
+            _ => true,
+        };
+        dir.ancestors().filter(|path| *path != Path::new("")).all(is_durable)
+            && disk.dirs.get(dir).is_some_and(|dir| {
+                dir.durable.iter().any(|(name, entry)| match entry {
+                    Entry::File(inode) => {
+                        disk.inodes.get(*inode).is_some_and(|inode| is_it(name, &inode.durable))
+                    }
+                    Entry::Dir => false,
+                })
+            })
+    }
+
     fn lock_disk(&self) -> MutexGuard<'_, Disk> {
         lock(&self.disk)
     }
