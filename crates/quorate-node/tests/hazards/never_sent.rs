@@ -260,6 +260,7 @@ fn what_a_third_voter_sees() {
             let (leader, token) = pair.leader().await;
             for _ in 0..20 {
                 pair.commit().await;
+                follower.fetch(leader.port, &mut seen).await;
             }
             for running in &pair.nodes {
                 for _ in 0..10 {
