@@ -18,6 +18,10 @@ pub(crate) const VERSIONS: [&str; 3] = ["4.4.0", "4.2.1", "4.0.0"];
 /// Log output on stderr. This is the last of the line that goes with the slf4j of these releases.
 const SLF4J: &str = "1.7.36";
 
+/// Named in full, or Maven takes the newest.
+const COPY_DEPENDENCIES: &str =
+    "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies";
+
 /// Flags of `cargo xtask kafka`.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -184,9 +188,12 @@ impl Release {
         fs::write(&pom, self.pom()).with_context(|| pom.display().to_string())?;
         let mut maven = Command::new("mvn");
         maven.args(["--batch-mode", "--quiet", "--file"]).arg(&pom).stdin(Stdio::null());
-        maven.args(["dependency:copy-dependencies", "-DincludeScope=runtime"]);
+        maven.args(["-Dstyle.color=never", "-Dmaven.wagon.http.retryHandler.count=5"]);
+        maven.args([COPY_DEPENDENCIES, "-DincludeScope=runtime"]);
         maven.arg(format!("-DoutputDirectory={}", partial.display()));
-        succeed(&mut maven).with_context(|| {
+        // What was downloaded stays in Maven's own repository, so that the next attempt goes on from there.
+        let first = succeed(&mut maven);
+        first.or_else(|_| succeed(&mut maven)).with_context(|| {
             format!(
                 "Maven must be on the machine (apt install maven), reach Maven Central, and find \
                  org.apache.kafka:kafka_2.13:{} there",
