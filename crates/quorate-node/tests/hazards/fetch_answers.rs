@@ -520,7 +520,7 @@ fn more_than_was_asked_for() {
                     (false, _) => Vec::new(),
                     (true, 1) => vec![encode_data(end, EPOCH, 1, &vec![record.clone(); 7])],
                     _ => (end..end + 7)
-                        .map(|base| encode_data(base, EPOCH, 1, &[record.clone()]))
+                        .map(|base| encode_data(base, EPOCH, 1, std::slice::from_ref(&record)))
                         .collect(),
                 };
                 answer.responses[0].partitions[0].records = Some(Records(batches));
