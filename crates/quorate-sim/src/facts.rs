@@ -298,7 +298,7 @@ pub(crate) enum Seen<'a> {
     /// A client proposes to a node.
     Proposed { proposal: u64, values: &'a [Bytes] },
     /// A client learns what became of it, from this node. The disks are there to be looked at: none where the
-    /// medium itself has gone wrong.
+    /// medium itself has gone wrong, or is gone.
     Outcome { node: usize, proposal: u64, outcome: &'a Outcome, disks: &'a [Option<SimFs>] },
     /// A state machine gets a batch.
     Applied { node: usize, batch: &'a CommittedBatch },

@@ -491,7 +491,7 @@ impl<W: Workload> World<'_, W> {
         let disks: Vec<_> = self
             .machines
             .iter()
-            .map(|machine| (!machine.is_rotten).then(|| machine.disk.clone()))
+            .map(|machine| (!machine.is_rotten && !machine.is_lost).then(|| machine.disk.clone()))
             .collect();
         self.observe(&Seen::Outcome { node, proposal, outcome, disks: &disks });
         self.note(node, || format!("proposal {proposal} ends: {outcome:?}"));
