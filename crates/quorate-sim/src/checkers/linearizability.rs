@@ -1,9 +1,11 @@
 //! Offsets are the order of the history, so it is linearizable if they respect real time: what was acknowledged
-//! before another was proposed comes before it.
+//! before another was proposed comes before it, and whoever is told that it leads knows of all that leaders before
+//! it have acknowledged: its state machine may answer.
 
 use std::collections::BTreeMap;
 
-use quorate_core::Offset;
+use quorate_core::io::Event;
+use quorate_core::{Epoch, Offset};
 use quorate_driver::Outcome;
 
 use super::{Checker, ensure};
@@ -13,7 +15,8 @@ use crate::facts::{Facts, Seen};
 pub(crate) struct Linearizability {
     /// The largest offset that was acknowledged when a proposal was made.
     before: BTreeMap<u64, Offset>,
-    acknowledged: Option<Offset>,
+    /// The largest offset that was acknowledged in each epoch.
+    acknowledged: BTreeMap<Epoch, Offset>,
 }
 
 impl Checker for Linearizability {
@@ -21,33 +24,39 @@ impl Checker for Linearizability {
         "linearizability"
     }
 
-    fn check(&mut self, _: &Facts, seen: &Seen<'_>) -> Result<(), String> {
+    fn check(&mut self, facts: &Facts, seen: &Seen<'_>) -> Result<(), String> {
         match seen {
             Seen::Proposed { proposal, .. } => {
-                if let Some(acknowledged) = self.acknowledged {
-                    self.before.insert(*proposal, acknowledged);
+                if let Some(acknowledged) = self.acknowledged.values().max() {
+                    self.before.insert(*proposal, *acknowledged);
                 }
                 Ok(())
             }
             Seen::Outcome { proposal, outcome, .. } => {
-                let offset = match outcome {
-                    Outcome::Committed { offset, .. } => *offset,
-                    Outcome::OutcomeUnknown { offset, .. } if offset.0 >= 0 => *offset,
-                    _ => return Ok(()),
-                };
-                if let Outcome::OutcomeUnknown { .. } = outcome {
-                    // It may never commit, and stand where another does.
-                    return Ok(());
-                }
+                // One of unknown outcome may never commit, and stand where another does.
+                let Outcome::Committed { offset, epoch } = outcome else { return Ok(()) };
                 let before = self.before.get(proposal).copied();
-                ensure(before.is_none_or(|before| offset > before), || {
+                ensure(before.is_none_or(|before| *offset > before), || {
                     format!(
                         "proposal {proposal} is at {offset}, but {before:?} was acknowledged before \
                          it was made"
                     )
                 })?;
-                self.acknowledged = self.acknowledged.max(Some(offset));
+                let known = self.acknowledged.entry(*epoch).or_default();
+                *known = (*known).max(*offset);
                 Ok(())
+            }
+            Seen::Event { node, event: Event::Leader { epoch, leader: Some(leader) } }
+                if *leader == facts.nodes[*node].id =>
+            {
+                let known = facts.nodes[*node].high_watermark;
+                let earlier = self.acknowledged.range(..*epoch).map(|(_, offset)| *offset).max();
+                ensure(earlier.is_none_or(|earlier| earlier < known), || {
+                    format!(
+                        "n{leader} is told that it leads epoch {epoch} and knows what is committed below \
+                         {known}; {earlier:?} was acknowledged in an earlier one"
+                    )
+                })
             }
             _ => Ok(()),
         }
