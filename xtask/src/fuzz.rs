@@ -61,6 +61,9 @@ const TIMEOUT_SECONDS: u32 = 10;
 /// The most that the whole corpus in the tree may take, in bytes.
 const MAX_CORPUS: u64 = 300 << 10;
 
+/// The most inputs of a target in the tree, besides those that once failed.
+const MOST_INPUTS: usize = 250;
+
 /// What counts edges and comparisons for libFuzzer, as cargo-fuzz sets it; and every assertion counts.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -240,7 +243,7 @@ fn minimise(target: &Target, binaries: &Path) -> Result<()> {
     let name = target.name;
     let merged = emptied(work_dir("merged").join(name))?;
     // What is there when the merge begins counts as covered.
-    copy_all(&made(seeds_of(name))?, &merged)?;
+    copy_all(&files(&made(seeds_of(name))?)?, &merged)?;
     let mut merge = command(target, binaries);
     // Edges alone: how often each was taken would keep thousands of inputs.
     merge.args(["-set_cover_merge=1", "-use_counters=0"]).arg(&merged);
@@ -261,7 +264,11 @@ fn minimise(target: &Target, binaries: &Path) -> Result<()> {
     for path in files(&seeds_of(name))? {
         fs::remove_file(merged.join(path.file_name().unwrap_or_default()))?;
     }
-    let (count, bytes) = copy_all(&merged, &corpus(name))?;
+    // libFuzzer writes first what covers the most.
+    let mut inputs = files(&merged)?;
+    inputs.sort_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).ok());
+    inputs.truncate(MOST_INPUTS);
+    let (count, bytes) = copy_all(&inputs, &corpus(name))?;
     println!("fuzz: {name}: {count} inputs, {bytes} bytes");
     Ok(())
 }
@@ -271,13 +278,13 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     entries.map(|entry| Ok(entry?.path())).collect()
 }
 
-fn copy_all(from: &Path, to: &Path) -> Result<(usize, u64)> {
-    let (mut count, mut bytes) = (0, 0);
-    for path in files(from)? {
-        bytes += fs::copy(&path, to.join(path.file_name().unwrap_or_default()))?;
-        count += 1;
+/// Copies files into a folder; gives how many they are, and how many bytes.
+fn copy_all(from: &[PathBuf], to: &Path) -> Result<(usize, u64)> {
+    let mut bytes = 0;
+    for path in from {
+        bytes += fs::copy(path, to.join(path.file_name().unwrap_or_default()))?;
     }
-    Ok((count, bytes))
+    Ok((from.len(), bytes))
 }
 
 fn corpus_bytes() -> Result<u64> {

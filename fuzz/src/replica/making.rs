@@ -86,7 +86,7 @@ pub(super) fn recovered(source: &mut Source<'_>) -> (Recovered, Vec<(Offset, Epo
     let mut epoch = 0i32;
     for _ in 0..kind % 4 {
         epoch = match source.byte() {
-            step @ 0..250 => epoch + 1 + i32::from(step % 4),
+            step @ 0..250 => epoch.saturating_add(1 + i32::from(step % 4)),
             250..253 => source.int().saturating_abs().max(epoch.saturating_add(1)),
             _ => Epoch::MAX.0,
         };
