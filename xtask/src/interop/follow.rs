@@ -185,6 +185,8 @@ impl Scenario {
         }
         self.quorum.compare()?;
         self.quorum.start(before.leader)?;
+        // It is back, or there would be no majority without Quorate.
+        self.quorum.compare()?;
         Ok(format!(
             "{} took over in epoch {} with Quorate's vote",
             self.quorum.node(other)?.name(),
@@ -195,12 +197,15 @@ impl Scenario {
     /// kafka-dump-log must say of Quorate's directory what it says of Java's.
     fn dump(&mut self) -> Result<String> {
         self.quorum.end_all()?;
-        let dumps = [OTHER, QUORATE].map(|id| {
-            let log_dir = self.quorum.node(id)?.log_dir();
-            logs::dump(&self.release, &log_dir)
+        let log_dir = |id| Ok::<_, anyhow::Error>(self.quorum.node(id)?.log_dir());
+        let (java, ours) = (log_dir(OTHER)?, log_dir(QUORATE)?);
+        let (java, ours) = std::thread::scope(|scope| {
+            let java = scope.spawn(|| logs::dump(&self.release, &java));
+            let ours = logs::dump(&self.release, &ours);
+            (java.join(), ours)
         });
-        let [java, ours] = dumps;
-        let (java, ours) = (java?, ours?);
+        let java = java.map_err(|_| anyhow::anyhow!("the thread of kafka-dump-log panicked"))??;
+        let ours = ours?;
         let new: Vec<&String> =
             ours.complaints.iter().filter(|line| !java.complaints.contains(line)).collect();
         if !new.is_empty() {
