@@ -22,12 +22,13 @@ fn plan(random: &mut Random) -> Plan {
     let parting = vec![(1, Some(n(common))), (2, Some(n(random.within(1, 12))))];
     plan.logs = vec![leading.clone(), leading, parting];
     plan.propose_every(random, 4 * SECOND, 50 * MS);
-    let mut at = random.within(1000, 2500) * MS;
-    for _ in 0..5 {
-        let mid_write = Some(u32::try_from(random.below(6)).unwrap_or(0));
-        let (who, down) = (Target::Node(2), random.within(5, 100) * MS);
+    // From the first election on each of its writes is cut short, the truncation among them.
+    let mut at = SECOND;
+    while at < 3 * SECOND {
+        let mid_write = Some(u32::try_from(random.below(12)).unwrap_or(0));
+        let (who, down) = (Target::Node(2), random.within(1, 20) * MS);
         plan.at(at, Action::Crash { who, power: true, mid_write, down });
-        at += random.within(100, 400) * MS;
+        at += random.within(1, 5) * MS;
     }
     plan
 }
