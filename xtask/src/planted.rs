@@ -241,6 +241,8 @@ fn build(scratch: &Scratch, package: &str, binary: &str) -> Result<PathBuf> {
     build.args(["--bin", binary]).arg("--target-dir").arg(scratch.target());
     // What the fault leaves unused is no news.
     build.env("RUSTFLAGS", "-Awarnings").current_dir(scratch.source());
+    // A fault is a few lines: what they do not touch is not compiled again.
+    build.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_SIM_DEBUG", "none");
     succeed(&mut build)?;
     Ok(scratch.target().join("sim").join(binary))
 }
