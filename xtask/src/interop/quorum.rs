@@ -285,6 +285,9 @@ impl Quorum {
                 quorate
             }
         };
+        if node.is_running() {
+            bail!("{} runs already", node.name());
+        }
         node.process = Some(Process::start(&node.name(), &command, &node.log())?);
         Ok(())
     }
