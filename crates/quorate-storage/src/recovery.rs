@@ -335,13 +335,14 @@ impl<F: FileSystem> Found<F> {
     /// The CRC does not cover the epoch, so a wrong bit in it shows only in what surrounds it: each epoch
     /// begins with its leader's record, and only there.
     fn check_epoch(&self, epoch: Epoch, opens: bool) -> Result<(), Misfit> {
-        let Some((last, _)) = self.epochs.last() else { return Ok(()) };
-        let reason = match epoch.cmp(last) {
+        let last = self.epochs.last().map_or(Epoch(0), |(last, _)| *last);
+        let reason = match epoch.cmp(&last) {
+            _ if epoch < Epoch(1) => format!("the batch is of epoch {epoch}, which has no leader"),
             Ordering::Less => format!("the batch is of epoch {epoch}, after one of epoch {last}"),
             Ordering::Equal if opens => {
                 format!("a leader begins epoch {epoch}, but the batch before is of that epoch")
             }
-            Ordering::Greater if !opens => {
+            Ordering::Greater if !opens && last > Epoch(0) => {
                 format!("epoch {epoch} follows epoch {last} without its leader's record")
             }
             _ => return Ok(()),

@@ -1,4 +1,5 @@
-//! Nothing is cut that this replica knows to be committed, nor anything that is.
+//! Nothing is cut that this replica knows to be committed, nor anything that a leader has committed whose epoch
+//! it has heard of: only who still follows an older leader may cut what it has not acknowledged to the newer one.
 
 use quorate_storage::StoreWrite;
 
@@ -22,7 +23,9 @@ impl Checker for Truncation {
         })?;
         let first = before.view.count_below(*to);
         let cuts_committed = match (facts.committed.get(first), before.view.log.get(first)) {
-            (Some((committed, _)), Some(mine)) => committed.chain == mine.chain,
+            (Some((committed, epoch)), Some(mine)) => {
+                committed.chain == mine.chain && *epoch <= before.view.election_epoch()
+            }
             _ => false,
         };
         ensure(!cuts_committed, || format!("n{} cuts to {to} what is committed", before.id))

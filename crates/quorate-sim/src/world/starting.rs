@@ -192,9 +192,12 @@ impl<W: Workload> World<'_, W> {
         let has_all = found.has_prefix(&before.durable.log, before.durable.log.len());
         if self.machines[node].is_rotten {
             self.machines[node].is_rotten = false;
-            if !has_all && lost_bytes {
-                // Damage was seen, and what was promised is gone: no operator lets it vote again.
-                self.note(node, || "its disk is damaged: it stays out".to_owned());
+            if !has_all {
+                // Damage was seen, and what was promised is gone: no operator lets it vote again. Or it was not
+                // seen: the checksum of a batch covers neither its offset nor its epoch, and not every wrong
+                // epoch contradicts what stands around it.
+                let seen = if lost_bytes { "seen" } else { "not seen" };
+                self.note(node, || format!("its disk is damaged, which was {seen}: it stays out"));
                 drop(store);
                 return self.lose(node);
             }

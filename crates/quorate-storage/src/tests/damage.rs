@@ -92,6 +92,22 @@ fn a_raised_epoch_of_the_last_batch_is_found_by_quorum_state() {
 }
 
 #[test]
+fn a_first_batch_of_no_leader_is_cut() {
+    let fs = formatted();
+    let mut store = open_mem(&fs).unwrap().store;
+    run(&mut store, 1, [election(1), StoreWrite::Append(opening(0, 1))]).unwrap();
+    drop(store);
+    let path = log_file("00000000000000000000.log");
+    let mut content = fs.content(&path).unwrap();
+    content[15] = 0;
+    fs.install(&path, &content);
+    let opened = open_mem(&fs).unwrap();
+    let lost = opened.notes.iter().find(|note| note.bytes_lost > 0).unwrap();
+    assert!(lost.reason.contains("epoch 0"), "{}", lost.reason);
+    assert!(batches(&fs, Path::new(DIR)).is_empty());
+}
+
+#[test]
 fn a_log_cut_at_any_byte_keeps_every_whole_batch_before_it() {
     let fs = small_log();
     let good = batches(&fs, Path::new(DIR));
