@@ -1,7 +1,6 @@
 //! What a client knows to be committed is on the media of a majority when it is told so, and on the disk of at
 //! least one voter that lives for ever after. The media are looked at: what storage says of them does not count.
 
-use memchr::memmem;
 use quorate_core::Offset;
 use quorate_driver::Outcome;
 use quorate_storage::StoreWrite;
@@ -72,8 +71,22 @@ impl Durability {
 
 fn has(disk: &SimFs, entry: &Entry) -> bool {
     disk.inner.any_on_media(&log_dir(), |name, content| {
-        name.ends_with(".log") && memmem::find(content, &entry.bytes).is_some()
+        name.ends_with(".log") && batch_at(content, entry.base) == Some(&entry.bytes)
     })
+}
+
+/// The batch of a segment that begins at this offset: each begins with its offset and its length after both.
+fn batch_at(mut segment: &[u8], base: Offset) -> Option<&[u8]> {
+    loop {
+        let (offset, rest) = segment.split_first_chunk::<8>()?;
+        let (length, _) = rest.split_first_chunk::<4>()?;
+        let length = 12 + usize::try_from(i32::from_be_bytes(*length)).ok()?;
+        let (batch, rest) = segment.split_at_checked(length)?;
+        if i64::from_be_bytes(*offset) >= base.0 {
+            return (i64::from_be_bytes(*offset) == base.0).then_some(batch);
+        }
+        segment = rest;
+    }
 }
 
 fn on_a_disk(facts: &Facts) -> Result<(), String> {
