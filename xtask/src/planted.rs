@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         }
         return Ok(format!("{} patches", patches.len()));
     }
-    let scratch = Scratch::new();
+    let scratch = Scratch::open()?;
     step("planted", "apply", || apply_all(&scratch, &patches))?;
     if options.check {
         return Ok(format!("{} patches apply", patches.len()));

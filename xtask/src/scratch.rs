@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::step::{root, succeed, target};
 
@@ -19,16 +19,24 @@ pub(crate) fn planted() -> PathBuf {
     root().join("xtask").join("planted")
 }
 
-/// The copy.
+/// The copy. Nobody else changes it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     folder: PathBuf,
+    _lock: File,
 }
 
 impl Scratch {
     /// One folder for all faults, so that they share what they do not change.
-    pub(crate) fn new() -> Scratch {
-        Scratch { folder: target().join("planted") }
+    pub(crate) fn open() -> Result<Scratch> {
+        let folder = target().join("planted");
+        let problem = || folder.display().to_string();
+        fs::create_dir_all(&folder).with_context(problem)?;
+        let lock = File::create(folder.join("lock")).with_context(problem)?;
+        if lock.try_lock().is_err() {
+            bail!("{} is in use by another run", folder.display());
+        }
+        Ok(Scratch { folder, _lock: lock })
     }
 
     /// The root of the copy.

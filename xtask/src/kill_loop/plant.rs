@@ -35,7 +35,7 @@ impl fmt::Display for Plant {
 
 /// Copies the tree, breaks it and builds it.
 pub(super) fn build(plant: Plant) -> Result<Binary> {
-    let scratch = Scratch::new();
+    let scratch = Scratch::open()?;
     step("kill-loop", "plant", || {
         scratch.restore()?;
         scratch.apply(&scratch::planted().join(format!("{plant}.patch")))?;
