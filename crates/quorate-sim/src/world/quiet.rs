@@ -109,12 +109,23 @@ impl<W: Workload> World<'_, W> {
         self.after(PROBE, Happening::Probe);
     }
 
+    /// Whether this is an observer that has heard of an epoch from a voter whose disk was lost since, and no other
+    /// voter has got there: leaders of older epochs are none for it, and KRaft has no way back.
+    fn is_stranded(&self, node: usize) -> bool {
+        let epoch = |node: usize| self.facts.nodes[node].durable.election_epoch();
+        let mut voters = (0..self.plan.voters).filter(|voter| !self.machines[*voter].is_lost);
+        node >= self.plan.voters
+            && self.lost_voters() > 0
+            && voters.all(|voter| epoch(voter) < epoch(node))
+    }
+
     /// Why the cluster is not well yet; proposes if it is well but for that.
     fn unwell(&mut self) -> Option<String> {
         let Some(leader) = self.facts.leader() else { return Some("nobody leads".to_owned()) };
         let (id, epoch) = (self.facts.nodes[leader].id, self.facts.nodes[leader].role_epoch);
-        let running: Vec<usize> =
-            (0..self.machines.len()).filter(|node| !self.machines[*node].is_lost).collect();
+        let running: Vec<usize> = (0..self.machines.len())
+            .filter(|node| !self.machines[*node].is_lost && !self.is_stranded(*node))
+            .collect();
         for node in &running {
             let facts = &self.facts.nodes[*node];
             let follows = facts.is_up
