@@ -53,7 +53,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn run(options: &Options) -> Result<String> {
     let start = Instant::now();
-    let folder = options.dir.clone().unwrap_or_else(scratch::planted);
+    // Patches are applied from within the copy.
+    let folder = options.dir.as_ref().map(std::path::absolute).transpose()?;
+    let folder = folder.unwrap_or_else(scratch::planted);
     let mut patches = Patch::all(&folder)?;
     for name in &options.names {
         if !patches.iter().any(|patch| patch.name == *name) {

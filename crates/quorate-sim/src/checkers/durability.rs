@@ -52,9 +52,10 @@ impl Durability {
             let alive = facts.nodes.iter().position(|node| node.key.is_named_by(key));
             match alive.and_then(|node| disks.get(node)) {
                 Some(Some(disk)) => has(disk, entry),
-                Some(None) => true,
-                // A disk that is gone has kept its promise.
-                None => facts.disk_of(key).is_some(),
+                // What went wrong later has kept its promise until then.
+                Some(None) | None => facts.disk_of(key).is_some_and(|disk| {
+                    disk.log.get(index).is_some_and(|mine| mine.chain == entry.chain)
+                }),
             }
         });
         let holders = holders.count();
