@@ -1,4 +1,4 @@
-//! What is committed never changes, whoever tells of it.
+//! What is committed never changes, whoever tells of it, and a leader tells of it first.
 
 use quorate_core::io::Event;
 
@@ -20,6 +20,9 @@ impl Checker for Committed {
                 let log = &node.view;
                 ensure(*known <= log.end(), || {
                     format!("n{} commits to {known}, its log ends at {}", node.id, log.end())
+                })?;
+                ensure(node.is_leader() || *known <= facts.committed_end(), || {
+                    format!("n{} commits to {known} as a follower, before any leader did", node.id)
                 })?;
                 let common = log.count_below(*known).min(facts.committed.len());
                 let Some(last) = common.checked_sub(1) else { return Ok(()) };

@@ -102,7 +102,7 @@ fn a_first_batch_of_no_leader_is_cut() {
     let fs = with_only_epoch(0);
     let opened = open_mem(&fs).unwrap();
     let lost = opened.notes.iter().find(|note| note.bytes_lost > 0).unwrap();
-    assert!(lost.reason.contains("epoch 0"), "{}", lost.reason);
+    assert!(lost.reason.contains("epoch 0, which has no leader"), "{}", lost.reason);
     assert!(batches(&fs, Path::new(DIR)).is_empty());
 }
 
