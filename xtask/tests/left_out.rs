@@ -10,7 +10,7 @@ const LEFT_OUT: [(&[&str], &str); 4] = [
 ];
 
 fn main() {
-    println!("\nnot part of `cargo test`, run by hand:");
+    println!("\nnot part of `cargo test`, run by `.ci/run`:");
     for (command, needs) in LEFT_OUT {
         println!("  cargo xtask {:<20} needs {needs}", command.join(" "));
         let help = Command::new(env!("CARGO_BIN_EXE_xtask")).args(command).arg("--help").output();
