@@ -3,6 +3,7 @@
 //! Every check prints its steps with the time that each took, ends with one line, `PASS name: figures`
 //! or `FAIL name: reason`, and exits with 0 or 1 to match.
 
+mod bench;
 mod ci;
 mod dirs;
 mod explore;
@@ -47,6 +48,8 @@ enum Check {
     DieWith(interop::process::DieWith),
     /// Seeded clusters on a simulated clock, network and disk, checked after every event.
     Sim(sim::Options),
+    /// Benchmarks, beside a model of the limit and beside other systems.
+    Bench(bench::Options),
     /// Faults planted in a copy of the tree, which the simulator has to find.
     Planted(planted::Options),
     /// Decoders, log directories and the core under bytes that coverage chooses.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Check::Interop(options) => (options.name(), interop::run(&options)),
         Check::DieWith(options) => ("die-with".to_owned(), interop::process::die_with(&options)),
         Check::Kafka(options) => ("kafka".to_owned(), kafka::run(&options)),
+        Check::Bench(options) => (options.name(), bench::run(&options)),
         Check::Planted(options) => ("planted".to_owned(), planted::run(&options)),
         Check::Fuzz(options) => ("fuzz".to_owned(), fuzz::run(&options)),
         // It says itself how it ended.

@@ -1,0 +1,37 @@
+//! Benchmarks: each prints tables in Markdown that can be pasted into `bench/RESULTS.md`.
+//!
+//! What they run beside Quorate, and is no part of it, lies in the folder `bench`.
+
+mod commit;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Flags of `cargo xtask bench`.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Commits of three processes with fsync, beside a model of the limit, etcd and Apache Kafka.
+    Commit(commit::Options),
+}
+
+impl Options {
+    /// The check's name in its last line.
+    pub(crate) fn name(&self) -> String {
+        match &self.what {
+            What::Commit(_) => "bench commit".to_owned(),
+        }
+    }
+}
+
+/// Runs the one that was asked for.
+pub(crate) fn run(options: &Options) -> Result<String> {
+    match &options.what {
+        What::Commit(options) => commit::run(options),
+    }
+}
