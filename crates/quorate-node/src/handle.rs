@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -23,6 +25,7 @@ pub(crate) enum Command {
 pub struct Handle {
     pub(crate) commands: mpsc::Sender<Command>,
     pub(crate) leadership: watch::Receiver<Leadership>,
+    pub(crate) groups: Arc<AtomicU64>,
 }
 
 /// An append under way. Dropping it does not take the append back.
@@ -66,6 +69,11 @@ impl Handle {
             }
         }
         Pending { outcome: pending, epoch }
+    }
+
+    /// How many groups of writes this node has made durable since its start. Appends of one group share a sync.
+    pub fn durable_groups(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
     }
 
     /// Gives up the leadership of the token's epoch; another epoch is left alone. The node may win again.

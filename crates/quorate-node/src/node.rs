@@ -1,6 +1,7 @@
 //! A node's life: threads, runtime, start and stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -94,13 +95,21 @@ impl Node {
         let (commands, inbox) = mpsc::channel(config.max_waiting_proposals);
         let (leadership, leadership_view) = watch::channel(Leadership::default());
         let (stop, stopped) = watch::channel(None);
+        let groups = Arc::new(AtomicU64::new(0));
         let (started, ready) = std::sync::mpsc::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let counted = groups.clone();
         thread::Builder::new().name("quorate-driver".to_owned()).spawn(move || {
             // Whatever ends this thread, whoever waits for the node learns of it.
             let stop = StopOnDrop(Some(stop));
-            let built =
-                runtime.block_on(build(directory, config, state_machine, inbox, leadership));
+            let built = runtime.block_on(build(
+                directory,
+                config,
+                state_machine,
+                inbox,
+                leadership,
+                counted,
+            ));
             match built {
                 Ok(driver) => {
                     if started.send(Ok(())).is_ok() {
@@ -118,7 +127,7 @@ impl Node {
         // A moment at most: the driver binds its listeners and says so.
         match ready.recv() {
             Ok(Ok(())) => {
-                let handle = Handle { commands, leadership: leadership_view };
+                let handle = Handle { commands, leadership: leadership_view, groups };
                 Ok(Node { handle, stopped })
             }
             Ok(Err(error)) => Err(error),
@@ -173,6 +182,7 @@ async fn build<F: FileSystem>(
     state_machine: impl StateMachine,
     commands: mpsc::Receiver<crate::handle::Command>,
     leadership: watch::Sender<Leadership>,
+    groups: Arc<AtomicU64>,
 ) -> Result<Driver, StartError> {
     let cluster = directory.cluster_id().to_owned();
     let (recovered, store) = directory.into_parts();
@@ -214,7 +224,10 @@ async fn build<F: FileSystem>(
     let store_in = Arc::new(store_in);
     let (submitter, reader) = start_store(store, move |event| {
         store_in.send_modify(|state| match event {
-            StoreEvent::Durable(through) => state.durable = state.durable.max(through),
+            StoreEvent::Durable(through) => {
+                groups.fetch_add(1, Ordering::Relaxed);
+                state.durable = state.durable.max(through);
+            }
             StoreEvent::Failed(error) => state.failed = Some(error),
         });
     })?;
