@@ -2,6 +2,7 @@
 
 mod drive;
 mod logging;
+mod measure;
 mod outcomes;
 mod workload;
 
@@ -36,6 +37,7 @@ use crate::uuid;
 Examples:
   quorate run --config controller.properties
   quorate run -c controller.properties --log debug --log-format json
+  quorate run -c controller.properties --workload inflight=64,size=256,seconds=3,warmup=1
 
 Exit codes:
   0  stopped by SIGTERM or SIGINT, after it handed its leadership over
@@ -55,6 +57,12 @@ pub(crate) struct Args {
     log_format: logging::Format,
     /// For tests: while this node leads it appends records itself, inflight=N,size=BYTES,rate=PER-SECOND,
     /// and prints `ack ID OFFSET EPOCH`, `notappended ID REASON` or `unknown ID OFFSET EPOCH` of each.
+    ///
+    /// With seconds=S it measures instead, once: it appends for warmup=S, prints `begins`, goes on for S seconds, prints
+    /// `ends`, and then a line of JSON: records committed, latencies in microseconds, syncs, and what failed. Without a
+    /// rate, inflight=N records are always on their way (1 unless told), and as many as have committed go into one
+    /// append of at most batch=N records. At a rate a record's latency counts from when it was due, and inflight=N
+    /// (100,000 unless told) is only a bound.
     #[arg(long, value_name = "SPEC")]
     workload: Option<Workload>,
     /// Die when this process is gone; for `quorate dev`.

@@ -4,7 +4,9 @@
 //! the log and skips it. A payload begins with the record's id.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_wire::metadata::{MetadataRecord, NoOpRecord};
@@ -14,7 +16,7 @@ use quorate_wire::{EncodeError, UnknownTags};
 const PAYLOAD_TAG: u32 = 1000;
 
 /// What `--workload` asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Workload {
     /// Records that are appended and not yet committed.
     pub(crate) in_flight: usize,
@@ -22,16 +24,34 @@ pub(crate) struct Workload {
     pub(crate) size: usize,
     /// Records a second at most; 0 for as many as there can be.
     pub(crate) rate: u32,
+    /// Whether it is measured instead of told record by record.
+    pub(crate) measure: Option<Measure>,
 }
+
+/// How a workload is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measure {
+    /// For how long.
+    pub(crate) window: Duration,
+    /// For how long records are appended before that.
+    pub(crate) warm_up: Duration,
+    /// Records that one append may have, when so many are to be appended at the same time.
+    pub(crate) batch: usize,
+}
+
+/// The most records in flight.
+const MAX_IN_FLIGHT: u32 = 100_000;
 
 impl FromStr for Workload {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Workload, String> {
-        let mut workload = Workload { in_flight: 1, size: RecordId::LEN, rate: 0 };
+        let mut in_flight = None;
+        let (mut size, mut rate) = (RecordId::LEN, 0);
+        let (mut window, mut warm_up, mut batch) = (None, None, None);
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let number = |range: std::ops::RangeInclusive<u32>| match value.parse::<u32>() {
+            let number = |range: RangeInclusive<u32>| match value.parse::<u32>() {
                 Ok(number) if range.contains(&number) => Ok(number),
                 _ => Err(format!(
                     "{key}={value}: give a number from {} to {}",
@@ -39,20 +59,49 @@ impl FromStr for Workload {
                     range.end()
                 )),
             };
-            let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+            let seconds = |range: RangeInclusive<f64>| match value.parse::<f64>() {
+                Ok(number) if range.contains(&number) => Ok(Duration::from_secs_f64(number)),
+                _ => Err(format!(
+                    "{key}={value}: give seconds from {} to {}",
+                    range.start(),
+                    range.end()
+                )),
+            };
             match key {
-                "inflight" => workload.in_flight = size(number(1..=100_000)?),
-                "size" => workload.size = size(number(0..=1 << 20)?),
-                "rate" => workload.rate = number(0..=10_000_000)?,
+                "inflight" => in_flight = Some(count_of(number(1..=MAX_IN_FLIGHT)?)),
+                "size" => size = count_of(number(0..=1 << 20)?),
+                "rate" => rate = number(0..=10_000_000)?,
+                "seconds" => window = Some(seconds(0.1..=3600.0)?),
+                "warmup" => warm_up = Some(seconds(0.0..=3600.0)?),
+                "batch" => batch = Some(count_of(number(1..=MAX_IN_FLIGHT)?)),
                 _ => {
                     return Err(format!(
-                        "{part}: give inflight=N, size=N and rate=N, separated by commas"
+                        "{part}: give inflight=N, size=BYTES, rate=PER-SECOND and, to measure, seconds=S, \
+                         warmup=S and batch=N, separated by commas"
                     ));
                 }
             }
         }
-        Ok(workload)
+        let measure = match window {
+            Some(window) => Some(Measure {
+                window,
+                warm_up: warm_up.unwrap_or_default(),
+                batch: batch.unwrap_or(usize::MAX),
+            }),
+            None if warm_up.is_some() || batch.is_some() => {
+                return Err("warmup and batch are for a workload with seconds=S".to_owned());
+            }
+            None => None,
+        };
+        // At a rate nothing but the rate holds records back, unless told otherwise.
+        let is_open = measure.is_some() && rate > 0;
+        let most = if is_open { count_of(MAX_IN_FLIGHT) } else { 1 };
+        Ok(Workload { in_flight: in_flight.unwrap_or(most), size, rate, measure })
     }
+}
+
+fn count_of(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Names a record, once and for all: the node, its start, and a number that counts up.
@@ -107,12 +156,31 @@ mod tests {
     #[test]
     fn a_workload_is_read_and_checked() {
         let parse = str::parse::<Workload>;
-        assert_eq!(
-            parse("inflight=64,size=200,rate=1000"),
-            Ok(Workload { in_flight: 64, size: 200, rate: 1000 })
-        );
-        assert_eq!(parse("rate=20"), Ok(Workload { in_flight: 1, size: 32, rate: 20 }));
+        let told = |in_flight, size, rate| Workload { in_flight, size, rate, measure: None };
+        assert_eq!(parse("inflight=64,size=200,rate=1000"), Ok(told(64, 200, 1000)));
+        assert_eq!(parse("rate=20"), Ok(told(1, 32, 20)));
         for bad in ["", "inflight=0", "inflight", "size=x", "speed=1", "rate=-1"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_measured_workload_is_read_and_checked() {
+        let parse = str::parse::<Workload>;
+        let measure = |window, warm_up, batch| {
+            let (window, warm_up) = (Duration::from_millis(window), Duration::from_millis(warm_up));
+            Some(Measure { window, warm_up, batch })
+        };
+        let closed = parse("inflight=64,size=256,seconds=3,warmup=0.5,batch=8").expect("closed");
+        assert_eq!((closed.in_flight, closed.measure), (64, measure(3000, 500, 8)));
+        let one = parse("seconds=3").expect("one at a time");
+        assert_eq!((one.in_flight, one.measure), (1, measure(3000, 0, usize::MAX)));
+        let open = parse("seconds=3,rate=20000").expect("open");
+        assert_eq!((open.in_flight, open.rate), (100_000, 20_000));
+        let bounded = parse("seconds=3,rate=20000,inflight=10").expect("open, with a bound");
+        assert_eq!(bounded.in_flight, 10);
+        for bad in ["warmup=1", "batch=2", "seconds=0", "seconds=NaN", "seconds=1e9", "seconds=-1"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }
