@@ -15,7 +15,7 @@ mod lead;
 mod logs;
 mod mutations;
 pub(crate) mod process;
-mod quorum;
+pub(crate) mod quorum;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     }
 }
 
-fn build(check: &str) -> Result<PathBuf> {
+pub(crate) fn build(check: &str) -> Result<PathBuf> {
     let path = target().join("release").join("quorate");
     step(check, "build", || {
         let mut command = cargo();

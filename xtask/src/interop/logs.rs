@@ -25,7 +25,7 @@ pub(super) fn epoch_before(log_dir: &Path, offset: i64) -> Result<Option<i32>> {
 
 /// What was compared.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Compared {
+pub(crate) struct Compared {
     pub(super) bytes: usize,
     pub(super) records: i64,
 }

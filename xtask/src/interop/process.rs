@@ -34,7 +34,7 @@ pub(crate) fn die_with(options: &DieWith) -> Result<String> {
 
 /// A running process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     name: String,
     child: Child,
     log: PathBuf,
@@ -42,7 +42,7 @@ pub(super) struct Process {
 
 /// How a process is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// SIGTERM, and time to hand over.
     Terminate,
     /// SIGKILL.
@@ -55,7 +55,7 @@ const FAREWELL: Duration = Duration::from_secs(120);
 impl Process {
     /// Starts a command whose stdout and stderr go to the end of a file. Must be called on the main thread: the kernel
     /// ties the child to the thread that started it.
-    pub(super) fn start(name: &str, command: &Command, log: &Path) -> Result<Process> {
+    pub(crate) fn start(name: &str, command: &Command, log: &Path) -> Result<Process> {
         let file = append(log)?;
         let copy = file.try_clone().context("a file handle cannot be copied")?;
         let mut wrapped = wrap(command);
@@ -64,7 +64,7 @@ impl Process {
     }
 
     /// The same with pipes for stdin and stdout.
-    pub(super) fn start_piped(
+    pub(crate) fn start_piped(
         name: &str,
         command: &Command,
         log: &Path,
@@ -83,7 +83,7 @@ impl Process {
     }
 
     /// Fails if it has ended.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait().with_context(|| format!("{} is lost", self.name))? {
             None => Ok(()),
             Some(status) => bail!(
@@ -96,7 +96,7 @@ impl Process {
     }
 
     /// Ends it and waits until it is gone.
-    pub(super) fn end(mut self, how: End) -> Result<ExitStatus> {
+    pub(crate) fn end(mut self, how: End) -> Result<ExitStatus> {
         self.check()?;
         if how == End::Kill {
             self.child.kill().with_context(|| format!("{} cannot be killed", self.name))?;
@@ -119,7 +119,7 @@ impl Process {
     }
 
     /// The memory that it has in use, in KiB.
-    pub(super) fn resident_kib(&self) -> Result<u64> {
+    pub(crate) fn resident_kib(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -165,7 +165,7 @@ fn last_lines(log: &Path) -> String {
 }
 
 /// The lines of a log that a check is about.
-pub(super) fn matching_lines(log: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+pub(crate) fn matching_lines(log: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let file = File::open(log).with_context(|| log.display().to_string())?;
     let mut found = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
@@ -179,7 +179,7 @@ pub(super) fn matching_lines(log: &Path, wanted: impl Fn(&str) -> bool) -> Resul
 }
 
 /// Waits until there is an answer, and looks again every 50 ms.
-pub(super) fn wait_for<T>(
+pub(crate) fn wait_for<T>(
     what: &str,
     bound: Duration,
     mut look: impl FnMut() -> Result<Option<T>>,

@@ -18,7 +18,7 @@ use crate::kafka::{Release, SERVER, STORAGE};
 
 /// What a node runs.
 #[derive(Clone, Debug)]
-pub(super) enum Make {
+pub(crate) enum Make {
     /// Apache Kafka.
     Java(Release),
     /// The binary under test, with these arguments to `run`.
@@ -27,9 +27,9 @@ pub(super) enum Make {
 
 /// A controller, or the broker.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) id: i32,
-    pub(super) make: Make,
+pub(crate) struct Node {
+    pub(crate) id: i32,
+    pub(crate) make: Make,
     is_broker: bool,
     /// The directory id.
     directory: String,
@@ -43,7 +43,7 @@ pub(super) struct Node {
 
 impl Node {
     /// `Quorate 3`, `Java 4.4.0 1`.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let role = if self.is_broker { "broker " } else { "" };
         match &self.make {
             Make::Java(release) => format!("{role}{} (Java {})", self.id, release.version()),
@@ -51,22 +51,22 @@ impl Node {
         }
     }
 
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.process.is_some()
     }
 
     /// The directory that was formatted.
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.dir.join("data")
     }
 
     /// Where log and quorum-state are.
-    pub(super) fn log_dir(&self) -> PathBuf {
+    pub(crate) fn log_dir(&self) -> PathBuf {
         self.data().join("__cluster_metadata-0")
     }
 
     /// What it has logged.
-    pub(super) fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.dir.join("node.log")
     }
 
@@ -75,7 +75,7 @@ impl Node {
     }
 
     /// Writes this node's own identity into a directory that another node wrote.
-    pub(super) fn adopt(&self, cluster: &str) -> Result<()> {
+    pub(crate) fn adopt(&self, cluster: &str) -> Result<()> {
         let directory = parse_uuid(&self.directory).and_then(DirectoryId::from_bytes);
         let meta = MetaProperties {
             cluster: cluster.to_owned(),
@@ -88,36 +88,36 @@ impl Node {
 
 /// The quorum as its leader describes it.
 #[derive(Clone, Debug)]
-pub(super) struct Description {
-    pub(super) leader: i32,
-    pub(super) epoch: i32,
-    pub(super) high_watermark: i64,
+pub(crate) struct Description {
+    pub(crate) leader: i32,
+    pub(crate) epoch: i32,
+    pub(crate) high_watermark: i64,
 }
 
 /// Everything that runs.
 #[derive(Debug)]
-pub(super) struct Quorum {
+pub(crate) struct Quorum {
     binary: PathBuf,
-    pub(super) dir: PathBuf,
-    pub(super) cluster: String,
+    pub(crate) dir: PathBuf,
+    pub(crate) cluster: String,
     is_static: bool,
     /// The release whose tool formats the directories of Java nodes: the oldest of them.
     formatter: Release,
-    pub(super) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
 }
 
 /// How long a start, or an election, may take on a busy machine.
-pub(super) const BOUND: Duration = Duration::from_secs(180);
+pub(crate) const BOUND: Duration = Duration::from_secs(180);
 
 /// A node of a quorum that is to be made.
-pub(super) struct Plan {
-    pub(super) make: Make,
-    pub(super) properties: String,
+pub(crate) struct Plan {
+    pub(crate) make: Make,
+    pub(crate) properties: String,
 }
 
 impl Quorum {
     /// Formats controllers 1, 2, ..., and a broker if there is to be one.
-    pub(super) fn format(
+    pub(crate) fn format(
         binary: &Path,
         dir: &Path,
         cluster: Option<&str>,
@@ -232,12 +232,12 @@ impl Quorum {
     }
 
     /// The controllers.
-    pub(super) fn controllers(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn controllers(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| !node.is_broker)
     }
 
     /// A node by its id.
-    pub(super) fn node(&self, id: i32) -> Result<&Node> {
+    pub(crate) fn node(&self, id: i32) -> Result<&Node> {
         self.nodes.iter().find(|node| node.id == id).with_context(|| format!("no node {id}"))
     }
 
@@ -246,30 +246,30 @@ impl Quorum {
     }
 
     /// Where a node listens.
-    pub(super) fn port(&self, id: i32) -> Result<u16> {
+    pub(crate) fn port(&self, id: i32) -> Result<u16> {
         Ok(self.node(id)?.port)
     }
 
     /// The memory of the node that uses most, in KiB.
-    pub(super) fn most_resident_kib(&self) -> Result<u64> {
+    pub(crate) fn most_resident_kib(&self) -> Result<u64> {
         let running = self.nodes.iter().filter_map(|node| node.process.as_ref());
         let all: Vec<u64> = running.map(Process::resident_kib).collect::<Result<_>>()?;
         all.into_iter().max().context("nothing runs")
     }
 
     /// Ends all at once, whatever they are at.
-    pub(super) fn kill_all(&mut self) {
+    pub(crate) fn kill_all(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.process = None);
     }
 
     /// `host:port` of the broker.
-    pub(super) fn broker(&self) -> Result<(i32, String)> {
+    pub(crate) fn broker(&self) -> Result<(i32, String)> {
         let broker = self.nodes.iter().find(|node| node.is_broker).context("there is no broker")?;
         Ok((broker.id, format!("127.0.0.1:{}", broker.port)))
     }
 
     /// Starts a node that is down.
-    pub(super) fn start(&mut self, id: i32) -> Result<()> {
+    pub(crate) fn start(&mut self, id: i32) -> Result<()> {
         let binary = self.binary.clone();
         let node = self.node_mut(id)?;
         let command = match &node.make {
@@ -293,7 +293,7 @@ impl Quorum {
     }
 
     /// Ends a running node. Quorate must end well when it is told to.
-    pub(super) fn end(&mut self, id: i32, how: End) -> Result<()> {
+    pub(crate) fn end(&mut self, id: i32, how: End) -> Result<()> {
         let node = self.node_mut(id)?;
         let name = node.name();
         let process = node.process.take().with_context(|| format!("{name} is not running"))?;
@@ -305,7 +305,7 @@ impl Quorum {
     }
 
     /// Ends all, brokers first.
-    pub(super) fn end_all(&mut self) -> Result<()> {
+    pub(crate) fn end_all(&mut self) -> Result<()> {
         let mut running: Vec<(bool, i32)> = self
             .nodes
             .iter()
@@ -317,12 +317,12 @@ impl Quorum {
     }
 
     /// Fails if anything has stopped that was not told to.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         self.nodes.iter_mut().filter_map(|node| node.process.as_mut()).try_for_each(Process::check)
     }
 
     /// Asks all controllers that run who leads; none if nobody does.
-    pub(super) fn describe(&mut self) -> Result<Option<Description>> {
+    pub(crate) fn describe(&mut self) -> Result<Option<Description>> {
         self.check()?;
         let whom: Vec<String> = self
             .controllers()
@@ -355,7 +355,7 @@ impl Quorum {
     }
 
     /// Waits for a leader whose epoch is above this one.
-    pub(super) fn wait_for_leader(&mut self, above_epoch: i32) -> Result<Description> {
+    pub(crate) fn wait_for_leader(&mut self, above_epoch: i32) -> Result<Description> {
         wait_for(&format!("a leader after epoch {above_epoch}"), BOUND, || {
             Ok(self.describe()?.filter(|now| now.epoch > above_epoch))
         })
@@ -363,7 +363,7 @@ impl Quorum {
 
     /// Waits until the running controllers have all that is committed now, and compares their logs below there. One that has
     /// just come back may have another batch at the end, which was never committed and which it is about to cut.
-    pub(super) fn compare(&mut self) -> Result<Compared> {
+    pub(crate) fn compare(&mut self) -> Result<Compared> {
         let now = wait_for("a leader", BOUND, || self.describe())?;
         let high_watermark = now.high_watermark;
         let leaders = self.node(now.leader)?.log_dir();
@@ -388,7 +388,7 @@ impl Quorum {
     }
 
     /// Lines in which Java nodes speak of errors.
-    pub(super) fn java_errors(&self) -> Result<Vec<String>> {
+    pub(crate) fn java_errors(&self) -> Result<Vec<String>> {
         let mut found = Vec::new();
         for node in self.nodes.iter().filter(|node| matches!(node.make, Make::Java(_))) {
             let lines = matching_lines(&node.log(), |line| {
@@ -417,7 +417,7 @@ fn quiet_output(command: &mut Command) -> Result<String> {
 
 /// Ports on which nothing listens, below the range of outgoing connections: else a peer that tries again and again to
 /// reach a node that is down could be given that very port, and connect to itself.
-pub(super) fn free_ports(count: usize) -> Result<Vec<u16>> {
+pub(crate) fn free_ports(count: usize) -> Result<Vec<u16>> {
     let spread = u16::try_from(std::process::id() % 4000).unwrap_or(0);
     let candidates = (10_000..30_000u16).rev().skip(usize::from(spread));
     let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
