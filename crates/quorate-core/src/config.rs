@@ -42,6 +42,9 @@ pub struct Config {
     pub linger: Duration,
     /// `controller.quorum.fetch.max.bytes`.
     pub fetch_max_bytes: u32,
+    /// How long a leader lets a Fetch wait that only a new high watermark would answer, so that records which come next
+    /// find it parked: an answer without records keeps its fetcher away for a round trip.
+    pub high_watermark_linger: Duration,
     /// How long a leader may hold a Fetch of ours.
     pub fetch_max_wait: Duration,
     /// The largest batch, in bytes of its encoding.
@@ -77,6 +80,7 @@ impl Config {
             retry_backoff: Duration::from_millis(20),
             linger: Duration::ZERO,
             fetch_max_bytes: 1 << 20,
+            high_watermark_linger: Duration::from_millis(1),
             fetch_max_wait: Duration::from_millis(500),
             max_batch_bytes: 8 << 20,
             max_uncommitted_bytes: 64 << 20,

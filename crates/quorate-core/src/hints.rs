@@ -18,6 +18,9 @@ use crate::outbox::{RequestKind, Turn};
 use crate::replica::Replica;
 use crate::role::{Hinted, Role};
 
+/// So many round trips are in a δ: two for a connection and its versions, one for the pre-vote, half a one for the vote.
+const ROUND_TRIPS: u32 = 4;
+
 /// A hinted round may take so many δ: the other voters' answers are a round trip away.
 const ROUND_DELAYS: u32 = 5;
 
@@ -101,9 +104,11 @@ impl Replica {
         }
     }
 
-    /// δ: the configured one, or two of the writes that elections wait for where these take longer.
+    /// δ: the configured one, or what a nominee needs until the others have its vote request, where that takes longer: a
+    /// new connection, a round of pre-votes, a write; and the same write again for good measure.
     fn hint_unit(&self) -> Duration {
-        self.config.hint_delay.max(self.outbox.write_time() * 2)
+        let measured = self.outbox.round_trip() * ROUND_TRIPS + self.outbox.write_time() * 2;
+        self.config.hint_delay.max(measured)
     }
 
     /// How long this voter waits after a hint, so that the voters try one after another.

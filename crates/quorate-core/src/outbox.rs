@@ -42,6 +42,10 @@ pub(crate) struct Outbox {
     slots: BTreeMap<NodeId, Slot>,
     /// How long a write has taken of late.
     write_time: Duration,
+    /// The shortest time in which a request was answered since the role changed; none was yet.
+    shortest: Option<Duration>,
+    /// The same of the role before.
+    shortest_before: Duration,
 }
 
 /// The state of a destination. One that has no entry is ready.
@@ -93,6 +97,8 @@ impl Hash for Outbox {
             last_correlation: _,
             slots,
             write_time: _,
+            shortest: _,
+            shortest_before: _,
         } = self;
         let ahead = |write: &WriteId| write.0.saturating_sub(durable.0);
         (ahead(last_write), ahead(last_election), unfinished.len(), held.len()).hash(state);
@@ -215,6 +221,16 @@ impl Outbox {
         self.write_time
     }
 
+    /// Takes note of how long an answer took that nobody held back on purpose.
+    pub(crate) fn note_answer_time(&mut self, time: Duration) {
+        self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
+    }
+
+    /// How long a round trip takes: the shortest of late, since answers may be held, or wait for a disk.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.shortest.unwrap_or(self.shortest_before)
+    }
+
     /// When the oldest unfinished write was asked for.
     pub(crate) fn oldest_unfinished(&self) -> Option<Instant> {
         self.unfinished.front().map(|(_, since)| *since)
@@ -224,6 +240,8 @@ impl Outbox {
     /// another role (KIP-595).
     pub(crate) fn forget_requests(&mut self) {
         self.slots.clear();
+        self.shortest_before = self.round_trip();
+        self.shortest = None;
         self.held.retain(|(_, message)| matches!(message, Message::Response { .. }));
     }
 

@@ -84,6 +84,13 @@ impl Replica {
             }
             Err(unreachable) => return self.on_unreachable(turn, from, kind, unreachable),
         };
+        // A leader holds a Fetch until it has something to say. Where the answer made us change our role, it is the first of
+        // the new one: as good a measure as any.
+        if let Some(sent) = sent
+            && (kind != RequestKind::Fetch || self.progress() != before)
+        {
+            self.outbox.note_answer_time(turn.now.since(sent));
+        }
         if matches!(handled, Handled::BackOff) {
             // The search for a leader is paced: servers that know none have no better answer soon.
             let is_search = kind == RequestKind::Fetch && self.leader() != Some(from);

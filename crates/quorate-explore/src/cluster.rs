@@ -60,6 +60,7 @@ impl Cluster {
             config.request_timeout = NEVER;
             config.fetch_max_wait = Duration::from_millis(i32::MAX.unsigned_abs().into());
             config.retry_backoff = Duration::from_millis(1);
+            config.high_watermark_linger = Duration::ZERO;
             config
         });
         let configs = configs.collect();

@@ -208,6 +208,7 @@ pub(crate) fn config(plan: &Plan, index: usize, directory: DirectoryId, seed: u6
     config.retry_backoff = timeouts.retry_backoff;
     config.fetch_max_wait = timeouts.fetch_max_wait;
     config.linger = timeouts.linger;
+    config.high_watermark_linger = timeouts.high_watermark_linger;
     config.fetch_max_bytes = plan.disk.fetch_max_bytes;
     config.max_batch_bytes = plan.disk.max_batch_bytes;
     config.max_uncommitted_bytes = plan.disk.max_uncommitted_bytes;

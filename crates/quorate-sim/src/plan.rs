@@ -50,6 +50,8 @@ pub struct Timeouts {
     pub retry_backoff: Duration,
     pub fetch_max_wait: Duration,
     pub linger: Duration,
+    /// `Config::high_watermark_linger`.
+    pub high_watermark_linger: Duration,
 }
 
 /// The network.
@@ -312,6 +314,7 @@ impl Timeouts {
             // A leader that holds a Fetch for longer than its follower waits is no leader.
             fetch_max_wait: ms(random.pick(&[50, 100, 300]).min(fetch / 3).min(request / 3)),
             linger: ms(random.pick(&[0, 0, 5, 20])),
+            high_watermark_linger: ms(random.pick(&[0, 1])),
         }
     }
 
@@ -326,6 +329,7 @@ impl Timeouts {
             retry_backoff: ms(20),
             fetch_max_wait: ms(500),
             linger: ms(0),
+            high_watermark_linger: ms(1),
         }
     }
 

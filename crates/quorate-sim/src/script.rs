@@ -132,6 +132,7 @@ fn opening(config: &Config, recovered: &Recovered) -> String {
         ("backoff", config.retry_backoff),
         ("hint", config.hint_delay),
         ("linger", config.linger),
+        ("hw-linger", config.high_watermark_linger),
     ] {
         let _ = write!(line, " {name}={}", us(time));
     }

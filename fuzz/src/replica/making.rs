@@ -60,6 +60,9 @@ pub(super) fn config(source: &mut Source<'_>) -> Config {
     }
     config.campaigns = kind & 4 == 0;
     config.seed = kind.into();
+    if kind & 16 == 0 {
+        config.high_watermark_linger = Duration::ZERO;
+    }
     if kind & 8 != 0 {
         config.election_timeout = time(source);
         config.election_backoff_max = time(source);

@@ -27,7 +27,7 @@ impl Replica {
     ) {
         let wait = u64::try_from(request.max_wait_ms).unwrap_or(0);
         let until = turn.now + core::time::Duration::from_millis(wait);
-        let fetch = Parked { id, via, request, until };
+        let mut fetch = Parked { id, via, request, until };
         if let Err(error) = self.check_fetch(&fetch.request) {
             return self.answer_fetch_error(turn, &fetch, error);
         }
@@ -39,7 +39,10 @@ impl Replica {
         if let FetchOutcome::Records(_) = outcome {
             self.acknowledge(turn, &fetch.request);
         }
-        if self.has_news(&fetch, &outcome) || wait == 0 {
+        if self.lacks_high_watermark(&fetch) {
+            fetch.until = fetch.until.min(turn.now + self.config.high_watermark_linger);
+        }
+        if has_records(&outcome) || fetch.until <= turn.now {
             self.answer_fetch(turn, &fetch, outcome);
         } else {
             self.park(turn, fetch);
@@ -111,17 +114,13 @@ impl Replica {
         }
     }
 
-    fn has_news(&self, fetch: &Parked, outcome: &FetchOutcome<LogRange>) -> bool {
-        let has_records = match outcome {
-            FetchOutcome::Records(range) => range.from < range.to,
-            FetchOutcome::Diverging(_) | FetchOutcome::Snapshot(_) => true,
-        };
-        let has_high_watermark = match (fetch.request.high_watermark, self.high_watermark) {
+    /// Whether the fetcher's high watermark is known to be below ours (KIP-1166).
+    fn lacks_high_watermark(&self, fetch: &Parked) -> bool {
+        match (fetch.request.high_watermark, self.high_watermark) {
             (FetcherHighWatermark::Known(theirs), Some(ours)) => theirs < ours,
             (FetcherHighWatermark::Unknown, Some(_)) => true,
             (FetcherHighWatermark::Unsaid, _) | (_, None) => false,
-        };
-        has_records || has_high_watermark
+        }
     }
 
     fn park(&mut self, turn: &mut Turn<'_>, fetch: Parked) {
@@ -234,10 +233,15 @@ impl Replica {
             return;
         }
         self.set_high_watermark(turn, held);
+        // Differs from Kafka, which answers at once. Records that come within the linger take the news along.
+        let until = turn.now + self.config.high_watermark_linger;
         if let Role::Leader(leader) = &mut self.role {
             leader.on_committed(held);
+            leader.parked.iter_mut().for_each(|parked| parked.until = parked.until.min(until));
         }
-        self.release_parked(turn, |_| true);
+        if self.config.high_watermark_linger.is_zero() {
+            self.expire_parked(turn);
+        }
     }
 
     fn set_high_watermark(&mut self, turn: &mut Turn<'_>, high_watermark: Offset) {
@@ -246,5 +250,13 @@ impl Replica {
             self.committed = high_watermark;
             turn.output.events.push(Event::HighWatermark(high_watermark));
         }
+    }
+}
+
+/// Whether the answer brings more than a high watermark.
+fn has_records(outcome: &FetchOutcome<LogRange>) -> bool {
+    match outcome {
+        FetchOutcome::Records(range) => range.from < range.to,
+        FetchOutcome::Diverging(_) | FetchOutcome::Snapshot(_) => true,
     }
 }

@@ -133,6 +133,7 @@ impl World {
             let mut config = Config::new(NodeId(id), key(id).directory.unwrap(), listener.clone());
             config.endpoints = Endpoints::from([(listener.clone(), endpoint(id))]);
             config.linger = Duration::from_millis(seed % 3 * 5);
+            config.high_watermark_linger = Duration::from_millis(seed % 2);
             let mut bootstrap = Vec::new();
             if shape.dynamic {
                 config.bootstrap_servers = (0..shape.nodes).map(endpoint).collect();

@@ -69,6 +69,7 @@ pub(crate) fn description(words: &mut Words) -> Result<Description, String> {
     let id: i32 = words.parse()?;
     let mine = words.value::<char>("dir")?.map_or_else(|| usual_directory(id), directory);
     let mut config = Config::new(NodeId(id), mine, listener());
+    config.high_watermark_linger = Duration::ZERO;
     let mut at = endpoint(id);
     if let Some(port) = words.value("port")? {
         at.port = port;
@@ -145,6 +146,7 @@ pub(crate) fn description(words: &mut Words) -> Result<Description, String> {
         ("backoff", &mut config.retry_backoff),
         ("hint", &mut config.hint_delay),
         ("linger", &mut config.linger),
+        ("hw-linger", &mut config.high_watermark_linger),
     ] {
         if let Some(text) = words.text(name) {
             *place = time(&text)?;
