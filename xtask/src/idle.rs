@@ -4,7 +4,6 @@
 //! them: they are far from what is measured, so that a busy machine does not decide.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use crate::kill_loop::build;
 use crate::kill_loop::cluster::{Cluster, NODES};
 use crate::kill_loop::process::{Said, What};
 use crate::step::target;
+use crate::usage::{self, Usage};
 
 /// Flags of `cargo xtask idle`.
 #[derive(Args)]
@@ -37,9 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs three voters without a workload and watches them.
 pub(crate) fn run(options: &Options) -> Result<String> {
-    let binary = build::release()?;
+    let binary = build::release("idle")?;
     let dir = target().join("idle").join(std::process::id().to_string());
-    let mut cluster = Cluster::format(&binary, dir.clone())?;
+    let mut cluster = Cluster::format(&binary, dir.clone(), "")?;
     let (said, heard) = mpsc::sync_channel(1024);
     for node in 0..NODES {
         cluster.start(node, None, 0, &said)?;
@@ -93,46 +93,12 @@ fn wait_for_leader(heard: &mpsc::Receiver<Said>) -> Result<usize> {
     }
 }
 
-struct Reading {
-    cpu_seconds: f64,
-    switches: u64,
-    resident_kib: u64,
-}
-
-fn readings(cluster: &Cluster) -> Result<Vec<Reading>> {
+fn readings(cluster: &Cluster) -> Result<Vec<Usage>> {
     (0..NODES)
         .map(|node| {
             let process =
                 cluster.running(node).with_context(|| format!("node {} is gone", node + 1))?;
-            read(&PathBuf::from("/proc").join(process.id().to_string()))
+            usage::of(process.id())
         })
         .collect()
-}
-
-fn read(proc: &std::path::Path) -> Result<Reading> {
-    let text =
-        |path: PathBuf| fs::read_to_string(&path).with_context(|| path.display().to_string());
-    // The second field is the name, in parentheses; times are the 14th and 15th, in hundredths of a second.
-    let stat = text(proc.join("stat"))?;
-    let fields: Vec<&str> =
-        stat.rsplit_once(") ").context("stat has no name")?.1.split_ascii_whitespace().collect();
-    let ticks = |field: usize| -> Result<u64> {
-        Ok(fields.get(field - 3).context("stat is too short")?.parse()?)
-    };
-    let cpu_seconds = (ticks(14)? + ticks(15)?) as f64 / 100.0;
-    let mut switches = 0;
-    for task in fs::read_dir(proc.join("task"))? {
-        // A thread may end between the listing and the reading.
-        if let Ok(status) = fs::read_to_string(task?.path().join("status")) {
-            switches += field(&status, "voluntary_ctxt_switches:")?;
-        }
-    }
-    let resident_kib = field(&text(proc.join("status"))?, "VmRSS:")?;
-    Ok(Reading { cpu_seconds, switches, resident_kib })
-}
-
-fn field(status: &str, name: &str) -> Result<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix(name));
-    let number = value.and_then(|value| value.split_ascii_whitespace().next());
-    Ok(number.with_context(|| format!("no {name}"))?.parse()?)
 }

@@ -68,12 +68,15 @@ impl Options {
     }
 }
 
+/// Small, so that segments roll every few seconds.
+const SEGMENT_BYTES: u32 = 128 << 10;
+
 /// Builds, runs the rounds, judges, and cleans up if all is well.
 pub(crate) fn run(options: &Options) -> Result<String> {
     let binary = match options.plant {
         Some(plant) => plant::build(plant)?,
         None if options.power_cut => build::power_cut()?,
-        None => build::release()?,
+        None => build::release("kill-loop")?,
     };
     let seed = options.seed.unwrap_or_else(clock_seed);
     let dir = target().join("kill-loop").join(format!("{}-{seed}", std::process::id()));
@@ -108,7 +111,11 @@ fn judge(
     dir: &std::path::Path,
     rounds_done: &mut u32,
 ) -> Result<Figures, Failure> {
-    let cluster = Cluster::format(binary, dir.to_owned())?;
+    let cluster = Cluster::format(
+        binary,
+        dir.to_owned(),
+        &format!("internal.metadata.log.segment.bytes={SEGMENT_BYTES}\n"),
+    )?;
     let mut looping = Loop::start(cluster, seed)?;
     for round in 1..=options.rounds {
         looping.round(round, options.rounds)?;

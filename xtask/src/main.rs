@@ -17,6 +17,7 @@ mod planted;
 mod scratch;
 mod sim;
 mod step;
+mod usage;
 mod vectors;
 
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::logs::{self, Compared};
 use super::process::{End, Process, matching_lines, wait_for};
 use crate::kafka::{Release, SERVER, STORAGE};
+use crate::usage;
 
 /// What a node runs.
 #[derive(Clone, Debug)]
@@ -253,7 +254,9 @@ impl Quorum {
     /// The memory of the node that uses most, in KiB.
     pub(crate) fn most_resident_kib(&self) -> Result<u64> {
         let running = self.nodes.iter().filter_map(|node| node.process.as_ref());
-        let all: Vec<u64> = running.map(Process::resident_kib).collect::<Result<_>>()?;
+        let all: Vec<u64> = running
+            .map(|process| Ok(usage::of(process.id())?.resident_kib))
+            .collect::<Result<_>>()?;
         all.into_iter().max().context("nothing runs")
     }
 

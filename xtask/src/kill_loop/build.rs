@@ -13,26 +13,28 @@ pub(crate) struct Binary {
 }
 
 /// What is shipped.
-pub(crate) fn release() -> Result<Binary> {
-    build(None, &target(), &[])
+pub(crate) fn release(check: &str) -> Result<Binary> {
+    build(check, None, &target(), &[])
 }
 
 /// The test build whose unsynced writes stay in memory. It has a target folder of its own, so that the
 /// shipped binary is never it.
 pub(crate) fn power_cut() -> Result<Binary> {
-    build(None, &target().join("power-cut"), POWER_CUT)
+    build(CHECK, None, &target().join("power-cut"), POWER_CUT)
 }
 
 /// The same from another tree.
 pub(crate) fn power_cut_of(source: &Path, target: &Path) -> Result<Binary> {
-    build(Some(source), target, POWER_CUT)
+    build(CHECK, Some(source), target, POWER_CUT)
 }
 
 const POWER_CUT: &[&str] = &["--features", "power-cut"];
 
-fn build(source: Option<&Path>, target: &Path, features: &[&str]) -> Result<Binary> {
+const CHECK: &str = "kill-loop";
+
+fn build(check: &str, source: Option<&Path>, target: &Path, features: &[&str]) -> Result<Binary> {
     let path = target.join("release").join("quorate");
-    step("kill-loop", "build", || {
+    step(check, "build", || {
         let mut command = cargo();
         command.args(["build", "--release", "--locked", "--package", "quorate"]).args(features);
         command.arg("--target-dir").arg(target);

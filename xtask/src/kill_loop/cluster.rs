@@ -16,9 +16,6 @@ use super::process::{Process, Said, output_within};
 /// How many voters there are.
 pub(crate) const NODES: usize = 3;
 
-/// Small, so that segments roll every few seconds.
-const SEGMENT_BYTES: u32 = 128 << 10;
-
 /// The directories, and whatever runs.
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -33,8 +30,8 @@ pub(crate) struct Cluster {
 const TOOL_BOUND: Duration = Duration::from_secs(30);
 
 impl Cluster {
-    /// Formats the directories of a dynamic quorum under `dir`.
-    pub(crate) fn format(binary: &Binary, dir: PathBuf) -> Result<Cluster> {
+    /// Formats the directories of a dynamic quorum under `dir`. `properties` are lines for the configuration of all.
+    pub(crate) fn format(binary: &Binary, dir: PathBuf, properties: &str) -> Result<Cluster> {
         let cluster = Cluster {
             binary: binary.path.clone(),
             dir,
@@ -50,7 +47,7 @@ impl Cluster {
         }
         for node in 0..NODES {
             let config = cluster.config(node);
-            fs::write(&config, cluster.properties(node))
+            fs::write(&config, cluster.properties(node, properties))
                 .with_context(|| config.display().to_string())?;
             let mut format = Command::new(&cluster.binary);
             format.arg("format").arg(format!("--cluster-id={cluster_id}"));
@@ -69,7 +66,7 @@ impl Cluster {
         Ok(text.trim().to_owned())
     }
 
-    fn properties(&self, node: usize) -> String {
+    fn properties(&self, node: usize, more: &str) -> String {
         let port = self.ports.get(node).copied().unwrap_or_default();
         format!(
             "process.roles=controller\n\
@@ -79,7 +76,7 @@ impl Cluster {
              listeners=CONTROLLER://127.0.0.1:{port}\n\
              advertised.listeners=CONTROLLER://127.0.0.1:{port}\n\
              log.dirs={}\n\
-             internal.metadata.log.segment.bytes={SEGMENT_BYTES}\n",
+             {more}",
             node + 1,
             self.bootstrap(),
             self.data(node).display(),
@@ -92,7 +89,8 @@ impl Cluster {
         servers.join(",")
     }
 
-    fn config(&self, node: usize) -> PathBuf {
+    /// Its configuration.
+    pub(crate) fn config(&self, node: usize) -> PathBuf {
         self.dir.join(format!("node-{}.properties", node + 1))
     }
 
