@@ -44,6 +44,8 @@ struct State {
     committed: Offset,
     /// All below is committed, and can be read from disk.
     readable: Offset,
+    /// Where the thread was when it last looked.
+    position: Offset,
     /// Each with the high watermark at that time.
     leaders: VecDeque<(Offset, Leadership)>,
     stopping: bool,
@@ -53,6 +55,16 @@ struct State {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether the thread would find something to do: nobody is woken for less.
+    fn has_next(&self) -> bool {
+        self.stopping
+            || self.leaders.front().is_some_and(|(at, _)| *at <= self.position)
+            || !self.waiting.is_empty()
+            || self.position < self.readable
     }
 }
 
@@ -94,8 +106,11 @@ impl Applier {
                 TailRead::Cold | TailRead::Nothing => {}
             }
         }
+        let has_next = state.has_next();
         drop(state);
-        self.shared.changed.notify_one();
+        if has_next {
+            self.shared.changed.notify_one();
+        }
     }
 
     /// Who leads from this point of the log on.
@@ -182,6 +197,7 @@ fn run<F: FileSystem>(
 
 fn next(shared: &Shared, position: Offset) -> Next {
     let mut state = shared.lock();
+    state.position = position;
     loop {
         if state.stopping {
             return Next::Stop;
