@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::step::{cargo, step, succeed, target};
 
 /// A `quorate` binary.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Binary {
     pub(crate) path: PathBuf,
 }

@@ -1,0 +1,31 @@
+//! What is measured beside each other.
+
+use clap::ValueEnum;
+
+/// What the command line names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum System {
+    /// The model of the limit.
+    Floor,
+    Quorate,
+}
+
+/// What a line of a table is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Who {
+    Floor,
+    Quorate,
+    Etcd,
+    KafkaNoLinger,
+}
+
+impl Who {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Who::Floor => "floor",
+            Who::Quorate => "Quorate",
+            Who::Etcd => "etcd",
+            Who::KafkaNoLinger => "Kafka, linger 0",
+        }
+    }
+}
