@@ -13,7 +13,7 @@ use quorate_core::io::{
     Content, CorrelationId, Event, Input, Message, Output, ProposalId, RequestId, Timeout, Write,
 };
 use quorate_core::message::{
-    ControlRecord, FetchOutcome, FetchRequest, FetcherHighWatermark, FetchResponse, KRaftVersion,
+    ControlRecord, FetchOutcome, FetchRequest, FetchResponse, FetcherHighWatermark, KRaftVersion,
     LogRange, Received, ReceivedBatch, Request, Response, Via,
 };
 use quorate_core::voters::{Voter, VoterSet};
@@ -127,7 +127,10 @@ impl Quorum {
         while self.nodes.iter().any(|node| node.high_watermark < end) {
             self.run_once();
         }
-        assert!(self.nodes.iter().all(|node| node.replica.log_end() == end), "nothing else is appended");
+        assert!(
+            self.nodes.iter().all(|node| node.replica.log_end() == end),
+            "nothing else is appended"
+        );
     }
 
     /// Proposes one record at the leader, has it written and reports that as durable. Nobody fetches it.
@@ -137,7 +140,12 @@ impl Quorum {
         let id = self.next_proposal();
         let records = vec![self.value.clone()];
         let node = &mut self.nodes[leader];
-        (self.step)(&mut node.replica, self.now, Input::Propose { id, epoch, records }, &mut node.output);
+        (self.step)(
+            &mut node.replica,
+            self.now,
+            Input::Propose { id, epoch, records },
+            &mut node.output,
+        );
         (self.step)(&mut node.replica, self.now, Input::Tick, &mut node.output);
         let [(through, Write::Append(_))] = node.output.writes[..] else {
             panic!("a record is one append");
@@ -279,9 +287,11 @@ impl Node {
             Write::Truncate { to } => panic!("nothing is ever cut, and so not to {to}"),
         };
         let control = match batch.content {
-            Content::Control(records) => {
-                records.into_iter().enumerate().map(|(i, record)| (batch.base.plus(i), record)).collect()
-            }
+            Content::Control(records) => records
+                .into_iter()
+                .enumerate()
+                .map(|(i, record)| (batch.base.plus(i), record))
+                .collect(),
             Content::Data(_) | Content::Encoded(_) => Vec::new(),
         };
         if self.tail.len() == TAIL {
@@ -316,8 +326,15 @@ impl Node {
                     FetchOutcome::Diverging(end) => FetchOutcome::Diverging(end),
                     FetchOutcome::Snapshot(id) => FetchOutcome::Snapshot(id),
                 };
-                let FetchResponse { error, current, high_watermark, log_start, outcome: _ } = response;
-                Response::Fetch(FetchResponse { error, current, high_watermark, log_start, outcome })
+                let FetchResponse { error, current, high_watermark, log_start, outcome: _ } =
+                    response;
+                Response::Fetch(FetchResponse {
+                    error,
+                    current,
+                    high_watermark,
+                    log_start,
+                    outcome,
+                })
             }
             Response::Vote(response) => Response::Vote(response),
             Response::BeginQuorumEpoch(response) => Response::BeginQuorumEpoch(response),

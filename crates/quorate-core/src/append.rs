@@ -28,6 +28,9 @@ pub(crate) struct OpenBatch {
     opened: Option<Instant>,
 }
 
+/// Room for so many records and proposals is kept from one batch to the next, at the most.
+const KEPT_ROOM: usize = 1024;
+
 /// The length of a record batch's header (record batch v2).
 const BATCH_HEADER_LEN: usize = 61;
 
@@ -156,21 +159,28 @@ impl Replica {
         let Role::Leader(leader) = &mut self.role else {
             return;
         };
-        let open = core::mem::take(&mut leader.open);
-        if open.is_empty() {
+        if leader.open.is_empty() {
             return;
         }
+        // The records go to the driver. The next batch will be about as large.
+        let room = leader.open.records.len().min(KEPT_ROOM);
+        let next = OpenBatch { records: Vec::with_capacity(room), ..OpenBatch::default() };
+        let mut open = core::mem::replace(&mut leader.open, next);
         let encoded_len = BATCH_HEADER_LEN + open.records_len;
         let (base, end) =
             self.append_own(turn, open.records.len(), encoded_len, Content::Data(open.records));
         let mut next = base;
-        for (id, count) in open.proposals {
+        for (id, count) in open.proposals.drain(..) {
             let proposal_end = next.plus(count);
             let event = Event::Appended { id, base: next, end: proposal_end, epoch: self.epoch };
             turn.output.events.push(event);
             next = proposal_end;
         }
         assert!(next == end, "every record belongs to a proposal");
+        if let Role::Leader(leader) = &mut self.role {
+            open.proposals.shrink_to(KEPT_ROOM);
+            leader.open.proposals = open.proposals;
+        }
         self.on_log_grown(turn);
     }
 

@@ -1,14 +1,11 @@
 //! Majorities: pure arithmetic.
 
-use alloc::vec::Vec;
-
 use crate::ids::Offset;
 
 /// The largest offset that a majority of voters holds; none if a majority's offsets are not known.
 ///
-/// Takes one entry for each voter (KIP-595; Raft §5.3).
-pub(crate) fn held_by_majority(ends: impl Iterator<Item = Option<Offset>>) -> Option<Offset> {
-    let mut ends: Vec<Option<Offset>> = ends.collect();
+/// Takes one entry for each voter, in any order, and sorts them (KIP-595; Raft §5.3).
+pub(crate) fn held_by_majority(ends: &mut [Option<Offset>]) -> Option<Offset> {
     // `None` sorts below every offset.
     ends.sort_unstable_by(|a, b| b.cmp(a));
     ends.get(ends.len() / 2).copied().flatten()
@@ -16,6 +13,8 @@ pub(crate) fn held_by_majority(ends: impl Iterator<Item = Option<Offset>>) -> Op
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn naive(ends: &[Option<Offset>]) -> Option<Offset> {
@@ -40,7 +39,7 @@ mod tests {
                         (digit > 0).then(|| Offset::ZERO.plus(digit - 1))
                     })
                     .collect();
-                assert_eq!(held_by_majority(ends.iter().copied()), naive(&ends), "{ends:?}");
+                assert_eq!(held_by_majority(&mut ends.clone()), naive(&ends), "{ends:?}");
             }
         }
     }

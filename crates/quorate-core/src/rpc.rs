@@ -269,15 +269,6 @@ impl Replica {
             self.odd(turn, Some(from), format!("says that we lead epoch {}", current.epoch));
             return Handled::BackOff;
         }
-        let mut endpoints = Endpoints::new();
-        if let Some(leader) = current.leader {
-            match &current.endpoint {
-                Some(endpoint) => {
-                    endpoints.insert(self.config.default_listener.clone(), endpoint.clone());
-                }
-                None => endpoints = self.known_endpoints(leader),
-            }
-        }
         // Differs from Kafka: a candidate does not follow on hearsay. Who really leads its epoch announces itself at once, and
         // goes on doing so; a voter that lies, or errs, could else end every election.
         let is_hearsay = matches!(self.role, Role::Candidate(_))
@@ -290,6 +281,7 @@ impl Replica {
             || error == ErrorCode::FENCED_LEADER_EPOCH
             || error == ErrorCode::NOT_LEADER_OR_FOLLOWER;
         if must_move {
+            let endpoints = self.endpoints_of(current);
             let moved = self.maybe_follow(
                 turn,
                 current.epoch,
@@ -302,6 +294,7 @@ impl Replica {
         let is_leaderless = matches!(self.role, Role::Unattached(_) | Role::Candidate(_))
             || matches!(&self.role, Role::Prospective(role) if role.leader.is_none());
         if current.leader.is_some() && is_leaderless {
+            let endpoints = self.endpoints_of(current);
             self.maybe_follow(
                 turn,
                 current.epoch,
@@ -319,6 +312,17 @@ impl Replica {
             return Handled::BackOff;
         }
         Handled::GoOn
+    }
+
+    /// Where the leader listens that an answer names, as far as the answer or the voter set tells.
+    fn endpoints_of(&self, current: &CurrentLeader) -> Endpoints {
+        match (current.leader, &current.endpoint) {
+            (Some(_), Some(endpoint)) => {
+                Endpoints::from([(self.config.default_listener.clone(), endpoint.clone())])
+            }
+            (Some(leader), None) => self.known_endpoints(leader),
+            (None, _) => Endpoints::new(),
+        }
     }
 
     /// A voter as a destination, under the default listener.

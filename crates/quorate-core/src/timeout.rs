@@ -35,28 +35,26 @@ impl Replica {
             self.become_resigned(turn, "its oldest write is stuck");
             return true;
         }
-        let can_campaign = self.can_campaign(now);
         let is_shutting_down = self.is_shutting_down();
         match &self.role {
             Role::Unattached(role) => {
-                let waits = can_campaign && !is_shutting_down;
-                if waits && role.election_deadline.is_some_and(|at| at <= now) {
+                let is_due = role.election_deadline.is_some_and(|at| at <= now);
+                if is_due && !is_shutting_down && self.can_campaign(now) {
                     self.become_prospective(turn, "election timeout");
                     return true;
                 }
             }
             Role::Follower(role) => {
-                if can_campaign && !is_shutting_down && role.campaign_at() <= now {
                     let is_hint = role.hinted_rounds().is_some();
+                if role.campaign_at() <= now && !is_shutting_down && self.can_campaign(now) {
                     let reason =
                         if is_hint { "the leader refuses connections" } else { "fetch timeout" };
                     self.become_prospective(turn, reason);
                     return true;
                 }
                 let is_silent = role.silent_at().is_some_and(|at| at <= now);
-                let stays = !can_campaign && self.is_voter();
+                let stays = is_silent && !self.can_campaign(now) && self.is_voter();
                 if let Role::Follower(role) = &mut self.role
-                    && is_silent
                     && stays
                 {
                     role.on_silent();
@@ -71,6 +69,7 @@ impl Replica {
             // One that shuts down goes on asking for votes: if it wins it can end its epoch in good order.
             Role::Candidate(role) => {
                 if !is_shutting_down && role.election_deadline <= now {
+                    let can_campaign = self.can_campaign(now);
                     self.after_candidacy(turn, can_campaign);
                     return true;
                 }
@@ -163,10 +162,9 @@ impl Replica {
 
     /// The next time at which something is due, and what.
     pub(crate) fn deadline(&self, now: Instant) -> Option<(Instant, Timeout)> {
-        let can_campaign = self.can_campaign(now);
         let is_leader = matches!(self.role, Role::Leader(_));
         // A stuck write keeps a voter from campaigning; when it is done, `Durable` wakes it.
-        let campaign = |at: Instant, why: Timeout| can_campaign.then_some((at, why));
+        let campaign = |at: Instant, why: Timeout| self.can_campaign(now).then_some((at, why));
         let role = match &self.role {
             _ if self.storage_failed() => None,
             Role::Unattached(_) | Role::Candidate(_) if self.is_shutting_down() => None,
@@ -174,7 +172,9 @@ impl Replica {
                 role.election_deadline.and_then(|at| campaign(at, Timeout::Election))
             }
             Role::Follower(_) if self.is_shutting_down() => None,
-            Role::Follower(role) if can_campaign => Some((role.campaign_at(), Timeout::Fetch)),
+            Role::Follower(role) if self.can_campaign(now) => {
+                Some((role.campaign_at(), Timeout::Fetch))
+            }
             Role::Follower(role) if self.is_voter() => {
                 role.silent_at().map(|at| (at, Timeout::Fetch))
             }

@@ -1,6 +1,6 @@
 //! Leader: appends, counts who holds what, and proves to itself that a majority still follows.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -24,8 +24,8 @@ pub(crate) struct Leader {
     me: ReplicaKey,
     voters: BTreeMap<NodeId, Progress>,
     observers: BTreeMap<ReplicaKey, Progress>,
-    /// Voters other than this one that were heard from since the last majority.
-    heard: BTreeSet<NodeId>,
+    /// Voters other than this one that were heard from since the last majority, ascending.
+    heard: Vec<NodeId>,
     pub(crate) check_quorum_deadline: Instant,
     pub(crate) begin_quorum_deadline: Instant,
     pub(crate) parked: VecDeque<Parked>,
@@ -33,6 +33,8 @@ pub(crate) struct Leader {
     /// The ends of this epoch's batches that are not committed, with their lengths.
     uncommitted: VecDeque<(Offset, usize)>,
     uncommitted_bytes: usize,
+    /// Where the voters' ends are sorted; empty but for its memory.
+    ends: Vec<Option<Offset>>,
 }
 
 /// How far a replica has come.
@@ -66,13 +68,14 @@ impl Leader {
             me,
             voters: voters.ids().map(|id| (id, Progress::default())).collect(),
             observers: BTreeMap::new(),
-            heard: BTreeSet::new(),
+            heard: Vec::new(),
             check_quorum_deadline: now + check_quorum_timeout,
             begin_quorum_deadline: now,
             parked: VecDeque::new(),
             open: OpenBatch::default(),
             uncommitted: VecDeque::new(),
             uncommitted_bytes: 0,
+            ends: Vec::new(),
         }
     }
 
@@ -116,7 +119,9 @@ impl Leader {
         if replica.id == self.me.id || !voters.contains(&replica) {
             return;
         }
-        self.heard.insert(replica.id);
+        if let Err(place) = self.heard.binary_search(&replica.id) {
+            self.heard.insert(place, replica.id);
+        }
         let others = voters.majority() - usize::from(voters.contains(&self.me));
         if self.heard.len() >= others {
             self.heard.clear();
@@ -126,17 +131,21 @@ impl Leader {
 
     /// The largest offset that a majority holds, this leader's own part counted up to where it is durable.
     pub(crate) fn held_by_majority(
-        &self,
+        &mut self,
         voters: &VoterSet,
         durable_end: Offset,
     ) -> Option<Offset> {
-        quorum::held_by_majority(voters.ids().map(|id| {
+        let progress = &self.voters;
+        self.ends.extend(voters.ids().map(|id| {
             if id == self.me.id && voters.contains(&self.me) {
                 Some(durable_end)
             } else {
-                self.voters.get(&id).and_then(|progress| progress.end)
+                progress.get(&id).and_then(|progress| progress.end)
             }
-        }))
+        }));
+        let held = quorum::held_by_majority(&mut self.ends);
+        self.ends.clear();
+        held
     }
 
     /// Voters that have not fetched of late, to whom the leader announces itself.

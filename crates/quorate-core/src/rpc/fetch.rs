@@ -3,7 +3,6 @@
 
 mod follower;
 
-use alloc::collections::VecDeque;
 use alloc::format;
 
 use crate::ids::{Epoch, Instant, Offset};
@@ -172,11 +171,16 @@ impl Replica {
         if !leader.parked.iter().any(&is_released) {
             return;
         }
-        let (released, kept): (VecDeque<Parked>, VecDeque<Parked>) =
-            core::mem::take(&mut leader.parked).into_iter().partition(is_released);
-        leader.parked = kept;
-        for fetch in released {
-            self.answer_now(turn, &fetch);
+        // Whoever stays goes to the end of the queue, and so all of them keep their order.
+        for _ in 0..leader.parked.len() {
+            let Role::Leader(leader) = &mut self.role else {
+                return;
+            };
+            match leader.parked.pop_front() {
+                Some(fetch) if is_released(&fetch) => self.answer_now(turn, &fetch),
+                Some(fetch) => leader.parked.push_back(fetch),
+                None => return,
+            }
         }
     }
 
@@ -222,7 +226,7 @@ impl Replica {
     /// Moves the leader's high watermark to what a majority holds, past the first record of its own epoch
     /// (Raft §5.4.2).
     pub(crate) fn advance_high_watermark(&mut self, turn: &mut Turn<'_>) {
-        let Role::Leader(leader) = &self.role else {
+        let Role::Leader(leader) = &mut self.role else {
             return;
         };
         let Some(held) = leader.held_by_majority(self.voters.voters(), self.log.durable_end())
