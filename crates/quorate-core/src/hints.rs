@@ -6,7 +6,8 @@
 //! tried at once; when that is refused, nothing listens where the leader was. Then this voter no longer vouches for the leader
 //! (it would grant a PreVote), and campaigns after `δ / 4 + rank × δ` and some jitter, rank counted among the other
 //! voters by id. A round that is not won within a few δ leads back to Follower with the old fetch deadline, and the
-//! next one waits twice as long. A live leader is safe: the voters that fetch from it refuse.
+//! next one waits twice as long. A live leader is safe: the voters that fetch from it refuse, and one that knows no PreVote
+//! is not asked for its vote instead before the fetch timeout.
 //!
 //! Differs from Kafka, where every death takes the fetch timeout to be noticed.
 
@@ -81,16 +82,16 @@ impl Replica {
     }
 
     /// Whether a campaign that begins now comes from a hint.
-    pub(crate) fn hinted(&self) -> Option<Hinted> {
+    pub(crate) fn hinted(&self, now: Instant) -> Option<Hinted> {
         match &self.role {
             Role::Follower(role) => role
-                .hinted_rounds()
+                .hinted_rounds(now)
                 .map(|rounds| Hinted { fetch_deadline: role.fetch_deadline, rounds: rounds + 1 }),
             _ => None,
         }
     }
 
-    /// How long a hinted round may take.
+    /// How long a hinted round may take; it ends with the fetch timeout too, since another one begins then.
     pub(crate) fn hinted_round_time(&self) -> Duration {
         self.hint_unit() * ROUND_DELAYS
     }

@@ -135,9 +135,9 @@ impl Replica {
                 unreachable!("{} does not become prospective", self.role.name())
             }
         };
-        let hinted = self.hinted();
+        let hinted = self.hinted(turn.now);
         let election_deadline = match hinted {
-            Some(_) => turn.now + self.hinted_round_time(),
+            Some(hinted) => hinted.fetch_deadline.min(turn.now + self.hinted_round_time()),
             None => self.fresh_election_deadline(turn.now),
         };
         let tally = Tally::new(self.config.node, self.voters.voters());

@@ -17,6 +17,9 @@ use crate::outbox::{Answered, RequestKind, Turn};
 use crate::replica::Replica;
 use crate::role::Role;
 
+/// What an answer to Fetch may bring: epoch, leader, log end, generation and high watermark.
+type Progress = (Epoch, Option<NodeId>, Offset, u64, Option<Offset>);
+
 /// What the common handling of an answer leaves to the RPC's own.
 enum Handled {
     /// The answer is dealt with; the peer may be asked again at once.
@@ -84,10 +87,10 @@ impl Replica {
             }
             Err(unreachable) => return self.on_unreachable(turn, from, kind, unreachable),
         };
-        // A leader holds a Fetch until it has something to say. Where the answer made us change our role, it is the first of
-        // the new one: as good a measure as any.
+        // A leader holds a Fetch until it has something to say, or leads no more.
+        let is_prompt = kind != RequestKind::Fetch || self.brought_news(&before);
         if let Some(sent) = sent
-            && (kind != RequestKind::Fetch || self.progress() != before)
+            && is_prompt
         {
             self.outbox.note_answer_time(turn.now.since(sent));
         }
@@ -104,9 +107,14 @@ impl Replica {
         }
     }
 
-    /// What an answer to Fetch may bring: an epoch, a leader, records, a truncation, a high watermark.
-    fn progress(&self) -> (Epoch, Option<NodeId>, Offset, u64, Option<Offset>) {
+    fn progress(&self) -> Progress {
         (self.epoch, self.leader(), self.log.end(), self.log.generation(), self.high_watermark)
+    }
+
+    /// Whether an answer brought something of the leader that was known before it.
+    fn brought_news(&self, before: &Progress) -> bool {
+        let now = self.progress();
+        (now.0, now.1) == (before.0, before.1) && now != *before
     }
 
     /// A leader holds a Fetch until there is something to say. One that says nothing again and again is asked once in

@@ -45,7 +45,7 @@ impl Replica {
                 }
             }
             Role::Follower(role) => {
-                    let is_hint = role.hinted_rounds().is_some();
+                    let is_hint = role.hinted_rounds(now).is_some();
                 if role.campaign_at() <= now && !is_shutting_down && self.can_campaign(now) {
                     let reason =
                         if is_hint { "the leader refuses connections" } else { "fetch timeout" };

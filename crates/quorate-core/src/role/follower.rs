@@ -54,10 +54,12 @@ impl Follower {
         self.hinted_at.map_or(self.fetch_deadline, |at| at.min(self.fetch_deadline))
     }
 
-    /// Whether to campaign because of a refused connection, and so with the right to return: the rounds of the
-    /// kind so far.
-    pub(crate) fn hinted_rounds(&self) -> Option<u32> {
-        self.hinted_at.filter(|at| *at < self.fetch_deadline).map(|_| self.hinted_rounds)
+    /// Whether a campaign now comes from a refused connection alone, and so with the right to return: the rounds of the kind
+    /// so far.
+    pub(crate) fn hinted_rounds(&self, now: Instant) -> Option<u32> {
+        self.hinted_at
+            .filter(|at| *at <= now && now < self.fetch_deadline)
+            .map(|_| self.hinted_rounds)
     }
 
     /// The connection to a leader that had answered on it was reset: whether to try a new one at once.

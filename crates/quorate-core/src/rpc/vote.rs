@@ -183,7 +183,7 @@ impl Replica {
     }
 
     /// A voter could not be asked. One that has no PreVote makes the nominee a candidate at once: it would never
-    /// get an answer (KIP-996).
+    /// get an answer (KIP-996). Not for a mere hint, since without pre-votes nothing would protect a leader that lives.
     pub(crate) fn on_vote_unreachable(
         &mut self,
         turn: &mut Turn<'_>,
@@ -196,7 +196,7 @@ impl Replica {
             Unreachable::UnsupportedVersion | Unreachable::TopLevel(ErrorCode::UNSUPPORTED_VERSION)
         );
         if has_no_pre_vote
-            && matches!(self.role, Role::Prospective(_))
+            && matches!(&self.role, Role::Prospective(role) if role.hinted.is_none())
             && self.can_campaign(turn.now)
         {
             self.become_candidate(turn, "a voter has no pre-vote");
