@@ -3,6 +3,7 @@
 //! What they run beside Quorate, and is no part of it, lies in the folder `bench`.
 
 mod commit;
+mod core;
 mod failover;
 
 use anyhow::Result;
@@ -19,6 +20,8 @@ pub(crate) struct Options {
 enum What {
     /// Commits of three processes with fsync, beside a model of the limit, etcd and Apache Kafka.
     Commit(commit::Options),
+    /// The core alone: three replicas in one thread, without disk, network and clock.
+    Core(core::Options),
     /// How long there is no leader after one was killed, or told to stop, beside Apache Kafka.
     Failover(failover::Options),
 }
@@ -28,6 +31,7 @@ impl Options {
     pub(crate) fn name(&self) -> String {
         match &self.what {
             What::Commit(_) => "bench commit".to_owned(),
+            What::Core(_) => "bench core".to_owned(),
             What::Failover(_) => "bench failover".to_owned(),
         }
     }
@@ -37,6 +41,7 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<String> {
     match &options.what {
         What::Commit(options) => commit::run(options),
+        What::Core(options) => core::run(options),
         What::Failover(options) => failover::run(options),
     }
 }

@@ -378,3 +378,32 @@ fn key(node: usize) -> ReplicaKey {
 fn endpoint(node: usize) -> Endpoint {
     Endpoint::new("host", FIRST_PORT + u16::try_from(node).expect("few replicas"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_ends_when_every_replica_knows_of_its_records() {
+        let mut quorum = Quorum::new(Replica::step, |_| {});
+        let start = quorum.log_end();
+        for (round, records) in [1, 64, 256, 1].into_iter().enumerate() {
+            quorum.round(records);
+            assert!(quorum.is_level(), "round {round}");
+        }
+        assert_eq!(quorum.log_end(), start.plus(1 + 64 + 256 + 1));
+    }
+
+    #[test]
+    fn a_fetch_acknowledges_what_was_appended() {
+        let mut quorum = Quorum::new(Replica::step, |_| {});
+        let start = quorum.log_end();
+        quorum.append();
+        quorum.append();
+        quorum.fetch(start.plus(1));
+        let leader = &quorum.nodes[quorum.leader()].replica;
+        let description = leader.describe(quorum.now);
+        assert_eq!(description.log_end.offset, start.plus(2));
+        assert_eq!(description.high_watermark, Some(start.plus(1)));
+    }
+}

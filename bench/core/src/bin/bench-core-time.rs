@@ -1,7 +1,8 @@
 //! Times rounds of the core alone: `bench-core-time REPETITIONS MILLISECONDS RECORDS...`
 //!
-//! Prints for each number of records a round `RECORDS MEDIAN LOWEST HIGHEST` in nanoseconds a round, of so many repetitions
-//! of about so many milliseconds. The sizes take turns, so that what else the machine does falls on all of them.
+//! Prints for each number of records a round `RECORDS MEDIAN LOW HIGH` in nanoseconds a round, the last two being the
+//! quartiles of so many repetitions of about so many milliseconds. The sizes take turns, so that what else the machine does
+//! falls on all of them.
 
 use std::time::{Duration, Instant};
 
@@ -26,10 +27,10 @@ fn main() {
             size.nanoseconds.push(nanoseconds / f64::from(size.rounds));
         }
     }
-    for Size { records, nanoseconds, .. } in &mut sizes {
+    for Size { records, mut nanoseconds, .. } in sizes {
         nanoseconds.sort_by(f64::total_cmp);
-        let (low, high) = (nanoseconds[0], nanoseconds[nanoseconds.len() - 1]);
-        println!("{records} {:.0} {low:.0} {high:.0}", nanoseconds[nanoseconds.len() / 2]);
+        let part = |of_four: usize| nanoseconds[(nanoseconds.len() - 1) * of_four / 4];
+        println!("{records} {:.0} {:.0} {:.0}", part(2), part(1), part(3));
     }
 }
 
