@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_core::config::Config;
@@ -199,6 +200,9 @@ pub(crate) fn config(plan: &Plan, index: usize, directory: DirectoryId, seed: u6
         config.bootstrap_servers = (0..plan.voters).map(endpoint).collect();
     } else {
         config.static_voters = voters(plan);
+    }
+    if !plan.hints.get(index).copied().unwrap_or(true) {
+        config.hint_delay = Duration::ZERO;
     }
     let timeouts = &plan.timeouts;
     config.election_timeout = timeouts.election;

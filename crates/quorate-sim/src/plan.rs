@@ -18,6 +18,8 @@ pub struct Plan {
     pub is_dynamic: bool,
     /// What each node speaks.
     pub generations: Vec<Generation>,
+    /// Which nodes take hints of a leader's death; the others wait for their fetch timeout, as Java does.
+    pub hints: Vec<bool>,
     /// Microseconds on each node's clock while a million pass.
     pub clock_rates: Vec<u64>,
     /// Timeouts, as in `controller.quorum.*`.
@@ -69,6 +71,8 @@ pub struct Network {
     pub late_by: Micros,
     /// How many requests in a thousand end with a reset connection.
     pub reset: u64,
+    /// How many requests in a hundred to a machine without a process are never answered, not even refused.
+    pub silent: u64,
 }
 
 /// The disks.
@@ -224,6 +228,15 @@ pub enum Action {
         /// How long.
         lasts: Micros,
     },
+    /// The same for connections of one other node.
+    RefuseOne {
+        /// Who refuses.
+        who: Target,
+        /// Whose.
+        from: Target,
+        /// How long.
+        lasts: Micros,
+    },
     /// No write gets done for a while.
     StickDisk {
         /// Whose.
@@ -343,7 +356,15 @@ impl Timeouts {
 impl Network {
     /// A network without faults.
     pub fn good() -> Network {
-        Network { latency: (100, 800), lost: 0, doubled: 0, late: 0, late_by: 0, reset: 0 }
+        Network {
+            latency: (100, 800),
+            lost: 0,
+            doubled: 0,
+            late: 0,
+            late_by: 0,
+            reset: 0,
+            silent: 30,
+        }
     }
 }
 
@@ -378,6 +399,7 @@ impl Plan {
             observers,
             is_dynamic,
             generations: vec![Generation::Newest; nodes],
+            hints: vec![true; nodes],
             clock_rates: vec![1_000_000; nodes],
             timeouts: Timeouts::defaults(),
             network: Network::good(),

@@ -10,10 +10,12 @@ mod failed_sync;
 mod flipping_partitions;
 mod former_leader;
 mod hand_over;
+mod hints;
 mod idle;
 mod inbound_only;
 mod isolated_follower;
 mod isolated_leader;
+mod killed_leader;
 mod lagging_epoch;
 mod late_names;
 mod leader_write_fails;
@@ -80,10 +82,12 @@ pub const ALL: &[Scenario] = &[
     flipping_partitions::SCENARIO,
     former_leader::SCENARIO,
     hand_over::SCENARIO,
+    hints::SCENARIO,
     idle::SCENARIO,
     inbound_only::SCENARIO,
     isolated_follower::SCENARIO,
     isolated_leader::SCENARIO,
+    killed_leader::SCENARIO,
     lagging_epoch::SCENARIO,
     late_names::SCENARIO,
     leader_write_fails::SCENARIO,

@@ -136,6 +136,7 @@ impl<W: Workload> Shrinker<'_, W> {
             Box::new(|plan| plan.wake = (20, 100)),
             Box::new(|plan| plan.clock_rates.fill(1_000_000)),
             Box::new(|plan| plan.generations.fill(Generation::Newest)),
+            Box::new(|plan| plan.hints.fill(true)),
             Box::new(|plan| {
                 for (_, action) in &mut plan.schedule {
                     if let Action::Propose { records, size, .. } = action {
@@ -148,6 +149,7 @@ impl<W: Workload> Shrinker<'_, W> {
             steps.push(Box::new(|plan| {
                 plan.observers = plan.observers.saturating_sub(1);
                 plan.generations.truncate(plan.voters + plan.observers);
+                plan.hints.truncate(plan.voters + plan.observers);
             }));
         }
         for step in steps {

@@ -94,11 +94,12 @@ pub fn write(
 /// A plan in a few lines.
 fn describe(plan: &Plan) -> String {
     let mut text = format!(
-        "# {} voters, {} observers, voters in the log: {}, {:?}\n# {:?}\n# {:?}\n# {:?}\n# clocks {:?}, wake-ups {:?}\n",
+        "# {} voters, {} observers, voters in the log: {}, {:?}, hints {:?}\n# {:?}\n# {:?}\n# {:?}\n# clocks {:?}, wake-ups {:?}\n",
         plan.voters,
         plan.observers,
         plan.is_dynamic,
         plan.generations,
+        plan.hints,
         plan.timeouts,
         plan.network,
         plan.disk,

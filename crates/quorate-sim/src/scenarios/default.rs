@@ -52,6 +52,11 @@ pub(super) fn drawn(
     let gap = random.pick(&[20 * MS, 100 * MS, 500 * MS]);
     plan.propose_every(random, 200 * MS, gap);
     disturb(random, &mut plan);
+    if random.percent(30) {
+        for hints in &mut plan.hints {
+            *hints = random.percent(50);
+        }
+    }
     plan
 }
 
@@ -65,6 +70,7 @@ fn network(random: &mut Random, timeouts: &Timeouts) -> Network {
         late: random.pick(&[0, 10, 50, 150]),
         late_by: random.pick(&[election / 4, election, 4 * election]),
         reset: random.pick(&[0, 0, 5, 20]),
+        ..Network::good()
     }
 }
 

@@ -20,6 +20,7 @@ fn plan(random: &mut Random) -> Plan {
         late: 50,
         late_by: 300 * MS,
         reset: 150,
+        ..Network::good()
     };
     plan.propose_every(random, SECOND, 30 * MS);
     let mut at = SECOND;

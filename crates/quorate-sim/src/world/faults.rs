@@ -61,6 +61,13 @@ impl<W: Workload> World<'_, W> {
                     self.note(from, || format!("the link to n{} is slow by {by} us", to + 1));
                 }
             }
+            Action::RefuseOne { who, from, lasts } => {
+                if let (Some(who), Some(from)) = (self.find(who), self.find(from)) {
+                    self.links.of(from, who).refused_until = self.now + lasts;
+                    self.reset(from, who);
+                    self.note(who, || format!("accepts no connections of n{}", from + 1));
+                }
+            }
             Action::Split { sides, one_way, lasts } => {
                 let side = |node: usize| sides >> (node % 64) & 1;
                 for from in 0..self.machines.len() {

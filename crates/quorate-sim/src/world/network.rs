@@ -29,6 +29,8 @@ pub(super) struct Link {
     pub(super) cut_until: Micros,
     pub(super) slow_until: Micros,
     pub(super) slow_by: Micros,
+    /// The second node accepts no connection of the first until then.
+    pub(super) refused_until: Micros,
     /// Counts the connections that the first node opened to the second.
     pub(super) connection: u64,
     /// Counts messages.
@@ -46,7 +48,7 @@ impl Links {
         &mut self.links[from * self.nodes + to]
     }
 
-    fn is_cut(&self, from: usize, to: usize, now: Micros) -> bool {
+    pub(super) fn is_cut(&self, from: usize, to: usize, now: Micros) -> bool {
         self.links[from * self.nodes + to].cut_until > now
     }
 
@@ -54,6 +56,7 @@ impl Links {
         for link in &mut self.links {
             link.cut_until = 0;
             link.slow_until = 0;
+            link.refused_until = 0;
         }
     }
 }
@@ -202,12 +205,14 @@ impl<W: Workload> World<'_, W> {
             return self.never(from, to, &mut random);
         }
         let is_alive = self.machines[to].process.is_some();
-        let refuses = self.machines[to].refuses_until > self.now;
+        let refused_until =
+            self.links.of(from.node, to).refused_until.max(self.machines[to].refuses_until);
+        let refuses = refused_until > self.now;
         if is_alive && !refuses {
             return self.receive(to, Inbound::Request { frame, from });
         }
         // The machine answers for the process that is gone, if it runs itself.
-        if !is_alive && random.percent(30) {
+        if !is_alive && random.percent(self.plan.network.silent) {
             return self.never(from, to, &mut random);
         }
         self.count(if is_alive { Count::RefusedAlive } else { Count::RefusedConnection });

@@ -209,6 +209,15 @@ impl<W: Workload> World<'_, W> {
         }
         power |= machine.disk.is_aborted();
         let _ = machine.disk.take_failures();
+        if !power {
+            // Its machine ends the connections of a process that is gone.
+            for other in (0..self.machines.len()).filter(|other| *other != node) {
+                if !self.links.is_cut(node, other, self.now) {
+                    self.reset(other, node);
+                }
+            }
+        }
+        let machine = &mut self.machines[node];
         if power {
             machine.disk.reboot(seed);
             self.count_survivors(node);
