@@ -31,12 +31,15 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         Ok(String::new())
     })?;
     let quorate = target().join("debug/quorate");
-    let (mut count, mut failed) = (0, 0);
+    let (mut count, mut failed, mut read_only) = (0, 0, 0);
     for dir in subdirectories(&golden)? {
         let name = name_of(&dir);
         let verdict = Tree::load(&dir).and_then(|tree| tree.check(&quorate));
         match verdict {
-            Ok(verdict) => println!("{name}: {verdict}"),
+            Ok(verdict) => {
+                println!("{name}: {verdict}");
+                read_only += usize::from(verdict.contains(opened::READ_ONLY));
+            }
             Err(error) => {
                 println!("{name}: FAILED {error:#}");
                 failed += 1;
@@ -46,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     }
     ensure!(count > 0, "there is no tree in {}", golden.display());
     ensure!(failed == 0, "{failed} of {count} trees are not as they should be");
-    Ok(format!("{count} trees"))
+    Ok(format!("{count} trees, {read_only} of them read and not opened for writing"))
 }
 
 /// A tree and what is expected of it.

@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         }
         total.merge(report);
     }
-    if !total.failed.is_empty() {
+    if !total.failed.is_empty() || total.left_out_count() > 0 {
         bail!(figures(&total));
     }
     if total.passed == 0 {

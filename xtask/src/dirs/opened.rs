@@ -1,13 +1,17 @@
-//! What our store finds when it opens a copy, against what Kafka's log layer found.
+//! What our store finds when it opens a copy, against what Kafka's log layer found. A log that begins with a snapshot is not
+//! opened for writing yet: it is read, and described all the same.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use quorate_core::io::ElectionState;
 use quorate_core::{Epoch, Offset};
+
 use quorate_storage::{
-    Opened, Options, RealFs, RollLimits, StorageError, Store, meta_properties, quorum_state,
+    LOG_DIR, Opened, Options, RealFs, RollLimits, StorageError, Store, checkpoint, meta_properties,
+    quorum_state, read_log,
 };
+use quorate_wire::batch::control_records;
 use quorate_wire::control::ControlRecord;
 use serde_json::Value;
 
@@ -24,10 +28,10 @@ pub(super) fn check(
     let opened = match open(copy) {
         Ok(opened) => opened,
         Err(error @ StorageError::HasSnapshots { .. }) => {
-            let log_end = number_of(&expected["opened"]["logEndOffset"])?;
-            ensure!(verified["logEndOffset"] == log_end, "log verify ends at {verified}");
             ensure!(error.to_string().contains("this version cannot yet open"), "{error}");
-            return Ok(format!("is sound to {log_end}; refused to be written: it has snapshots"));
+            let found = Found::read(&copy.join(LOG_DIR))?;
+            ensure!(verified["logEndOffset"] == found.log_end.0, "log verify ends at {verified}");
+            return Ok(format!("is {READ_ONLY}: {}", describe(&found, expected)?));
         }
         Err(error) => bail!("does not open: {error}"),
     };
@@ -36,7 +40,7 @@ pub(super) fn check(
     let verdict = match damage.is_null() {
         true => {
             ensure!(opened.notes.is_empty(), "notes: {:?}", opened.notes);
-            describe(&opened, expected)?
+            format!("opens, {}", describe(&Found::of(&opened), expected)?)
         }
         false => cut(&opened, expected, verified)?,
     };
@@ -62,14 +66,79 @@ fn identity(dir: &Path, expected: &Value) -> Result<()> {
     Ok(())
 }
 
+/// What a verdict says of a directory that was not opened for writing.
+pub(super) const READ_ONLY: &str = "read, not opened for writing";
+
+/// What a directory holds.
+struct Found {
+    log_start: Offset,
+    log_end: Offset,
+    epochs: Vec<(Epoch, Offset)>,
+    election: Option<ElectionState>,
+    /// Control records with their offsets: those of a checkpoint stand before its end.
+    control: Vec<(i64, ControlRecord)>,
+}
+
+impl Found {
+    fn of(opened: &Opened<RealFs>) -> Found {
+        let bootstrap = opened.bootstrap.iter().flat_map(|checkpoint| &checkpoint.control);
+        let log = opened.control.iter().map(|(offset, record)| (offset.0, record.clone()));
+        Found {
+            log_start: opened.log_start,
+            log_end: opened.log_end,
+            epochs: opened.epochs.clone(),
+            election: opened.election.clone(),
+            control: bootstrap.map(|record| (-1, record.clone())).chain(log).collect(),
+        }
+    }
+
+    /// Reads a log that begins with a snapshot.
+    fn read(log_dir: &Path) -> Result<Found> {
+        let names: Vec<String> = std::fs::read_dir(log_dir)?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let ids = names.iter().filter_map(|name| checkpoint::parse_file_name(name));
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort_unstable();
+        let (first, latest) =
+            ids.first().zip(ids.last()).context("a directory with snapshots has none")?;
+        let snapshot = checkpoint::read(&RealFs, &log_dir.join(checkpoint::file_name(*latest)))?;
+        let before = latest.offset.0 - 1;
+        let records = snapshot.context("the snapshot is gone")?.control.into_iter();
+        let mut found = Found {
+            log_start: latest.offset,
+            log_end: latest.offset,
+            epochs: Vec::new(),
+            election: quorum_state::read(&RealFs, log_dir)?,
+            control: records.map(|record| (before, record)).collect(),
+        };
+        for (count, batch) in read_log(&RealFs, log_dir)?.enumerate() {
+            let batch = batch?.batch;
+            if count == 0 {
+                found.log_start = batch.base();
+            }
+            // Kafka knows the epochs from its first snapshot on.
+            let since = batch.base().max(first.offset);
+            if found.epochs.last().is_none_or(|(epoch, _)| *epoch < batch.epoch()) {
+                found.epochs.push((batch.epoch(), since));
+            }
+            let control = control_records(batch.batch())?.into_iter();
+            let later = control.filter(|(offset, _)| *offset > before);
+            found.control.extend(later);
+            found.log_end = batch.end();
+        }
+        Ok(found)
+    }
+}
+
 /// Compares all that Kafka's log layer tells.
-fn describe(opened: &Opened<RealFs>, node: &Value) -> Result<String> {
+fn describe(opened: &Found, node: &Value) -> Result<String> {
     let expected = &node["opened"];
     let end = opened.log_end;
     if expected.is_null() {
         // Kafka found no log to open.
         ensure!(end == Offset(0) && opened.epochs.is_empty(), "the log ends at {end}");
-        return Ok("opens, and has no log yet".to_owned());
+        return Ok("has no log yet".to_owned());
     }
     same("log start", &opened.log_start.0, &number_of(&expected["logStartOffset"])?)?;
     same("log end", &end.0, &number_of(&expected["logEndOffset"])?)?;
@@ -91,10 +160,10 @@ fn describe(opened: &Opened<RealFs>, node: &Value) -> Result<String> {
         Some(offset) => format!("{count} voters at {offset}"),
         None => "no voters".to_owned(),
     };
-    Ok(format!("opens, ends at {end}, kraft.version {version}, {voters}"))
+    Ok(format!("ends at {end}, kraft.version {version}, {voters}"))
 }
 
-fn epochs(opened: &Opened<RealFs>, expected: &Value) -> Result<()> {
+fn epochs(opened: &Found, expected: &Value) -> Result<()> {
     let ours: Vec<String> =
         opened.epochs.iter().map(|(epoch, start)| format!("{epoch} {start}")).collect();
     let lines = expected["leaderEpochCheckpointAfter"].as_array().context("no epochs")?;
@@ -115,18 +184,15 @@ fn epochs(opened: &Opened<RealFs>, expected: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The level of kraft.version, and the voters with their offset: the latest counts, and those of the 0-0
-/// checkpoint stand at -1.
-fn voters(opened: &Opened<RealFs>) -> (i16, Option<(i64, Vec<Value>)>) {
-    let bootstrap = opened.bootstrap.iter().flat_map(|checkpoint| &checkpoint.control);
-    let log = opened.control.iter().map(|(offset, record)| (offset.0, record));
+/// The level of kraft.version, and the voters with their offset: the latest counts.
+fn voters(opened: &Found) -> (i16, Option<(i64, Vec<Value>)>) {
     let (mut version, mut voters) = (0, None);
-    for (offset, record) in bootstrap.map(|record| (-1, record)).chain(log) {
+    for (offset, record) in &opened.control {
         match record {
             ControlRecord::KRaftVersion(record) => version = record.kraft_version,
             ControlRecord::Voters(_) => {
                 let set = record.to_json()["voters"].as_array().cloned();
-                voters = Some((offset, set.unwrap_or_default()));
+                voters = Some((*offset, set.unwrap_or_default()));
             }
             _ => {}
         }

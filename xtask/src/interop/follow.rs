@@ -65,9 +65,23 @@ pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String
 /// Topics made with one controller down, and after the exchange of directories.
 const LATER_TOPICS: u32 = 20;
 
-/// Java's own are half of these, which a busy machine can exceed.
+/// Java's own timeouts are half of these, which a busy machine can exceed.
 const TIMEOUTS: &str =
     "controller.quorum.election.timeout.ms=2000\ncontroller.quorum.fetch.timeout.ms=4000\n";
+
+/// Small, so that every log has several. Production keys begin at 8 MiB.
+const SEGMENT_BYTES: u32 = 128 << 10;
+
+/// Timeouts and segments for a controller of a release; none is Quorate.
+fn properties(release: Option<&Release>) -> String {
+    let segments = match release.map(Release::family) {
+        Some("4.0") => format!(
+            "metadata.log.segment.min.bytes={SEGMENT_BYTES}\nmetadata.log.segment.bytes={SEGMENT_BYTES}\n"
+        ),
+        _ => format!("internal.metadata.log.segment.bytes={SEGMENT_BYTES}\n"),
+    };
+    format!("{TIMEOUTS}{segments}")
+}
 
 struct Scenario {
     check: String,
@@ -88,11 +102,11 @@ impl Scenario {
         let other = Release::installed(version)?;
         let java = |release: &Release| Plan {
             make: Make::Java(release.clone()),
-            properties: TIMEOUTS.to_owned(),
+            properties: properties(Some(release)),
         };
         let quorate = Plan {
             make: Make::Quorate(Vec::new()),
-            properties: format!("{TIMEOUTS}quorate.campaign=never\n"),
+            properties: format!("{}quorate.campaign=never\n", properties(None)),
         };
         let check = format!("interop follow {name}");
         let mut quorum = None;
@@ -135,8 +149,8 @@ impl Scenario {
             Ok(format!("{} bytes below offset {}", compared.bytes, compared.records))
         })?;
         drop(admin);
-        step(&check, "kafka-dump-log", || self.dump())?;
-        step(&check, "directories exchanged", || self.exchange())?;
+        step(&check, "kafka-dump-log", || self.dump(&compared))?;
+        step(&check, "directories exchanged", || self.exchange(&compared))?;
         say_errors(&check, &self.quorum)?;
         Ok(compared)
     }
@@ -194,7 +208,7 @@ impl Scenario {
     }
 
     /// kafka-dump-log must say of Quorate's directory what it says of Java's.
-    fn dump(&mut self) -> Result<String> {
+    fn dump(&mut self, had: &Compared) -> Result<String> {
         self.quorum.end_all()?;
         let log_dir = |id| Ok::<_, anyhow::Error>(self.quorum.node(id)?.log_dir());
         let (java, ours) = (log_dir(OTHER)?, log_dir(QUORATE)?);
@@ -212,8 +226,11 @@ impl Scenario {
         }
         // What was never committed may differ: a leader's last batch, as it was told to stop.
         let common = java.records.len().min(ours.records.len());
-        if common == 0 {
-            bail!("kafka-dump-log prints no records");
+        let records_of =
+            |dump: &logs::Dump| dump.records.iter().filter(|line| line.starts_with('|')).count();
+        let least = records_of(&java).min(records_of(&ours));
+        if i64::try_from(least)? < had.records {
+            bail!("kafka-dump-log prints {least} records, {} are committed", had.records);
         }
         let differs = java.records.iter().zip(&ours.records).find(|(a, b)| a != b);
         if let Some((java, ours)) = differs {
@@ -224,7 +241,7 @@ impl Scenario {
 
     /// With all stopped, Java's [`OTHER`] gets a copy of Quorate's directory and Quorate one of Java's, each with its own
     /// identity in it.
-    fn exchange(&mut self) -> Result<String> {
+    fn exchange(&mut self, had: &Compared) -> Result<String> {
         let mut before = Vec::new();
         for (id, from) in [(OTHER, QUORATE), (QUORATE, OTHER)] {
             let kept = self.quorum.dir.join(format!("kept-{from}"));
@@ -232,19 +249,33 @@ impl Scenario {
                 .with_context(|| kept.display().to_string())?;
             before.push((id, kept));
         }
-        for (id, kept) in before {
-            let node = self.quorum.node(id)?;
-            copy_dir(&kept, &node.data())?;
+        let mut begun = Vec::new();
+        for (id, kept) in &before {
+            let node = self.quorum.node(*id)?;
+            copy_dir(kept, &node.data())?;
             // Java holds this file as its lock; it is no part of what is handed over.
             let lock = node.data().join(".lock");
             if lock.try_exists()? {
                 std::fs::remove_file(&lock)?;
             }
             node.adopt(&self.quorum.cluster)?;
+            begun.push((*id, logs::first_segment(&node.log_dir())?));
         }
-        for id in [QUORATE, 1, 2] {
+        // These two first: what both had dropped nobody could give back. A first segment that one had fetched anew would be
+        // another file.
+        for id in [QUORATE, OTHER] {
             self.quorum.start(id)?;
         }
+        let alone = self.quorum.compare()?;
+        if alone.records < had.records {
+            bail!("{} records of {} are there after the exchange", alone.records, had.records);
+        }
+        for (id, first) in begun {
+            if logs::first_segment(&self.quorum.node(id)?.log_dir())? != first {
+                bail!("{} has written its first segment anew", self.quorum.node(id)?.name());
+            }
+        }
+        self.quorum.start(1)?;
         let (broker, address) = self.quorum.broker()?;
         self.quorum.start(broker)?;
         let mut admin = Admin::start(&self.release, &self.quorum.dir, &address)?;

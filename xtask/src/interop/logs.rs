@@ -1,6 +1,7 @@
 //! What the directories of a quorum must have in common, read without the code that wrote them.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +22,21 @@ pub(super) fn batches(log_dir: &Path) -> Result<Vec<LogBatch>> {
 pub(super) fn epoch_before(log_dir: &Path, offset: i64) -> Result<Option<i32>> {
     let batches = batches(log_dir)?;
     Ok(batches.iter().find(|batch| batch.end().0 == offset).map(|batch| batch.epoch().0))
+}
+
+/// What tells the first segment from one that was written anew: its inode, its length and when it was last written. There
+/// must be later ones, or it still grows.
+pub(super) fn first_segment(log_dir: &Path) -> Result<(u64, u64, std::time::SystemTime)> {
+    let entries = std::fs::read_dir(log_dir).with_context(|| log_dir.display().to_string())?;
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "log");
+    let mut segments: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_segment).collect();
+    segments.sort();
+    let [first, _, ..] = segments.as_slice() else {
+        bail!("{} has {} segments, not several", log_dir.display(), segments.len());
+    };
+    let metadata = first.metadata().with_context(|| first.display().to_string())?;
+    Ok((metadata.ino(), metadata.len(), metadata.modified()?))
 }
 
 /// What was compared.
@@ -127,7 +143,7 @@ pub(super) fn dump(release: &Release, log_dir: &Path) -> Result<Dump> {
         if let Some(file) = line.strip_prefix("Dumping ") {
             in_log = file.ends_with(".log");
         } else if in_log && (line.starts_with("baseOffset:") || line.starts_with('|')) {
-            dump.records.push(line.to_owned());
+            dump.records.push(without_position(line));
         }
         let bad =
             ["isvalid: false", "invalid bytes", "payload: Error at", "Non-consecutive", "mismatch"];
@@ -141,6 +157,17 @@ pub(super) fn dump(release: &Release, log_dir: &Path) -> Result<Dump> {
     dump.complaints
         .extend(stderr.lines().filter(is_news).map(|line| without_time(&without_path(line))));
     Ok(dump)
+}
+
+/// A line without the byte at which its batch stands: segments are rolled at other batches.
+fn without_position(line: &str) -> String {
+    match line.split_once(" position: ") {
+        Some((before, rest)) => {
+            let after = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            format!("{before}{after}")
+        }
+        None => line.to_owned(),
+    }
 }
 
 #[cfg(test)]

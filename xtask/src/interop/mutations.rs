@@ -13,6 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use quorate_rpc::api_versions::SERVED;
+use quorate_wire::message::ApiKey;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -65,6 +67,7 @@ pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String
         Ok(String::new())
     })?;
     let mut quorum = quorum.context("started")?;
+    step(CHECK, "frames as they are", || as_they_are(&quorum))?;
     let mut figures = String::new();
     step(CHECK, &format!("{} mutations", options.count), || {
         figures = attack(&mut quorum, options)?;
@@ -76,6 +79,28 @@ pub(super) fn run(options: &Options, binary: &Path, dir: &Path) -> Result<String
         Ok(format!("{} bytes below offset {}", compared.bytes, compared.records))
     })?;
     Ok(figures)
+}
+
+/// Every frame of an API that ApiVersions lists is answered as it was recorded, and every other closes its connection.
+fn as_they_are(quorum: &Quorum) -> Result<String> {
+    let (mut answered, mut closed) = (0, 0);
+    for frame in &frames()? {
+        let api = frame.get(4..6).and_then(|api| <[u8; 2]>::try_from(api).ok());
+        let api = i16::from_be_bytes(api.context("a frame without a header")?);
+        let version = frame.get(6..8).and_then(|version| <[u8; 2]>::try_from(version).ok());
+        let version = i16::from_be_bytes(version.context("a frame without a header")?);
+        let served = ApiKey::from_code(api).filter(|api| SERVED.contains(api));
+        // ApiVersions of a later version is answered too, with the versions that there are.
+        let is_served = served.is_some_and(|served| {
+            served == ApiKey::ApiVersions || served.versions().contains(&version)
+        });
+        let is_answered = matches!(send(quorum.port(1)?, frame)?, Fate::Answered);
+        if is_answered != is_served {
+            bail!("API {api} version {version}: served {is_served}, answered {is_answered}");
+        }
+        if is_answered { answered += 1 } else { closed += 1 }
+    }
+    Ok(format!("{answered} answered, {closed} of APIs that are not served closed"))
 }
 
 #[derive(Default)]
@@ -124,6 +149,9 @@ fn attack(quorum: &mut Quorum, options: &Options) -> Result<String> {
         result
     })?;
     let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    if get(&counts.answered) * 10 < get(&counts.sent) {
+        bail!("{} of {} were answered: too few decode", get(&counts.answered), get(&counts.sent));
+    }
     Ok(format!(
         "{} mutations of {} frames, {} answered and {} closed; {} commits, the longest gap {:.1} s, {} elections; {} MiB \
          of memory at most",

@@ -142,8 +142,80 @@ fn a_control_record_counts_within_its_batch_or_not_at_all() {
     assert_eq!(refusals(name, &batch), None);
     // The last offset less the first: the second record now lies behind the end.
     batch[23..27].copy_from_slice(&0i32.to_be_bytes());
-    let crc = crc32c(&batch[21..]);
-    batch[17..21].copy_from_slice(&crc.to_be_bytes());
+    sign(&mut batch);
     let (at_start, seen) = refusals(name, &batch).expect("refused");
     assert!(at_start.contains("do not ascend") && seen.contains("do not ascend"), "{at_start}");
+}
+
+/// Corrects the checksum of a batch that was changed on purpose.
+fn sign(batch: &mut [u8]) {
+    let crc = crc32c(&batch[21..]);
+    batch[17..21].copy_from_slice(&crc.to_be_bytes());
+}
+
+#[test]
+fn damage_anywhere_in_a_checkpoint_is_found() {
+    let control = |base, record| encode_control(base, 0, 0, std::slice::from_ref(&record)).unwrap();
+    let batches = [
+        control(0, ControlRecord::SnapshotHeader(Default::default())),
+        encode_data(1, 0, 0, &[Bytes::from_static(b"one"), Bytes::from_static(b"two")]),
+        control(3, ControlRecord::SnapshotFooter(Default::default())),
+    ];
+    let content = batches.concat();
+    let name = "00000000000000000012-0000000004.checkpoint";
+    let look_at = |content: &[u8]| {
+        let fs = small_log();
+        fs.install(&log_file(name), content);
+        look(&fs).damage
+    };
+    assert_eq!(look_at(&content), []);
+    let mut at = 0;
+    for batch in &batches {
+        for byte in 0..batch.len() {
+            let mut damaged = content.clone();
+            damaged[at + byte] ^= 1 << (byte % 8);
+            let found = look_at(&damaged);
+            // The epoch is neither checked by the sum nor does it mean anything in a checkpoint.
+            if (12..16).contains(&byte) {
+                assert_eq!(found, []);
+                continue;
+            }
+            let [damage] = found.as_slice() else { panic!("byte {}: {found:?}", at + byte) };
+            let position = Some(u64::try_from(at).unwrap());
+            assert!(damage.path.ends_with(name) && damage.position == position, "{damage:?}");
+            assert_eq!(damage.at_start, AtStart::Ignores);
+        }
+        at += batch.len();
+    }
+}
+
+#[test]
+fn what_stops_kafkas_reader_is_said_though_a_start_takes_it() {
+    let records = [Bytes::from_static(b"one"), Bytes::from_static(b"two")];
+    let good = encode_data(0, 1, 1, &records);
+    // The first record, behind the header: length, attributes, timestamp delta, offset delta, key length, value length,
+    // three bytes of value, count of headers.
+    let changes: [(usize, u8, &str); 3] =
+        [(63, 2, "timestamp delta"), (64, 2, "do not ascend"), (70, 1, "headers")];
+    for (at, to, reason) in changes {
+        let mut batch = good.to_vec();
+        batch[at] = to;
+        if reason == "headers" {
+            // One header takes two bytes more: an empty key and no value.
+            batch.splice(71..71, [0, 1]);
+            batch[61] += 4;
+            let length = i32::try_from(batch.len() - 12).unwrap();
+            batch[8..12].copy_from_slice(&length.to_be_bytes());
+        }
+        sign(&mut batch);
+        let fs = formatted();
+        let log = [batch.as_slice(), &encode_data(2, 1, 1, &records)].concat();
+        fs.install(&log_file("00000000000000000000.log"), &log);
+        let seen = look(&fs);
+        let [damage] = seen.damage.as_slice() else { panic!("{reason}: {seen:?}") };
+        assert!(damage.reason.contains(reason) && damage.reason.contains("Kafka's"), "{damage:?}");
+        assert_eq!((damage.position, damage.offset), (Some(0), Some(Offset(0))));
+        assert_eq!((damage.at_start.clone(), seen.log_end), (AtStart::Ignores, Offset(4)));
+        assert_eq!(open_mem(&fs).unwrap().log_end, Offset(4));
+    }
 }
