@@ -238,8 +238,29 @@ impl Release {
 
     /// The same, up to the class or source file that is to run.
     pub(crate) fn jvm(&self) -> Command {
+        self.jvm_with(&["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+    }
+
+    /// Java as Kafka's own scripts start a server: with all its compilers, and a heap of a GiB.
+    pub(crate) fn server(&self, class: &str) -> Command {
+        let mut java = self.jvm_with(&[
+            "-Xms1g",
+            "-Xmx1g",
+            "-server",
+            "-XX:+UseG1GC",
+            "-XX:MaxGCPauseMillis=20",
+            "-XX:InitiatingHeapOccupancyPercent=35",
+            "-XX:+ExplicitGCInvokesConcurrent",
+            "-XX:MaxInlineLevel=15",
+            "-Djava.awt.headless=true",
+        ]);
+        java.arg(class);
+        java
+    }
+
+    fn jvm_with(&self, options: &[&str]) -> Command {
         let mut java = Command::new("java");
-        java.args(["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
+        java.args(options);
         java.args(["-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"]);
         java.arg("-Djava.net.preferIPv4Stack=true");
         java.arg("-Dorg.slf4j.simpleLogger.showDateTime=true");

@@ -121,6 +121,12 @@ pub(super) fn number(report: &Value, path: &str) -> Result<f64> {
         .with_context(|| format!("there is no number {path} in {report}"))
 }
 
+/// A count in such a report.
+pub(super) fn count(report: &Value, name: &str) -> Result<u64> {
+    let count = report[name].as_u64();
+    count.with_context(|| format!("there is no count {name} in {report}"))
+}
+
 /// `12,345`.
 pub(super) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");

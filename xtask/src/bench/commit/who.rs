@@ -8,6 +8,8 @@ pub(super) enum System {
     /// The model of the limit.
     Floor,
     Quorate,
+    Etcd,
+    Kafka,
 }
 
 /// What a line of a table is about.
@@ -16,6 +18,8 @@ pub(super) enum Who {
     Floor,
     Quorate,
     Etcd,
+    /// With its default linger.
+    Kafka,
     KafkaNoLinger,
 }
 
@@ -25,6 +29,7 @@ impl Who {
             Who::Floor => "floor",
             Who::Quorate => "Quorate",
             Who::Etcd => "etcd",
+            Who::Kafka => "Kafka",
             Who::KafkaNoLinger => "Kafka, linger 0",
         }
     }
