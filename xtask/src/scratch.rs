@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::step::{root, succeed, target};
 
 /// What is copied: all that a build needs.
-const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "xtask"];
+const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", ".cargo", "bench", "crates", "xtask"];
 
 /// The folder with the planted faults of this project.
 pub(crate) fn planted() -> PathBuf {
