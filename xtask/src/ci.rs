@@ -24,6 +24,8 @@ pub(crate) struct Options {
 
 /// The manifest of the fuzz targets.
 const FUZZ: &str = "fuzz/Cargo.toml";
+/// The manifest of what benchmarks measure beside.
+const FLOOR: &str = "bench/floor/Cargo.toml";
 
 type Step = (&'static str, fn() -> Result<String>);
 
@@ -52,8 +54,10 @@ pub(crate) fn run(options: &Options) -> Result<String> {
 
 fn format() -> Result<String> {
     succeed(cargo().args(["fmt", "--all", "--check"]))?;
-    // A workspace of its own.
-    succeed(cargo().args(["fmt", "--manifest-path", FUZZ, "--check"]))?;
+    // Workspaces of their own.
+    for manifest in [FUZZ, FLOOR] {
+        succeed(cargo().args(["fmt", "--manifest-path", manifest, "--check"]))?;
+    }
     Ok(String::new())
 }
 
@@ -72,6 +76,9 @@ fn clippy() -> Result<String> {
     fuzz.arg(target().join("fuzz-clippy")).args(["--", "-D", "warnings"]);
     // Nothing is linked, so that libFuzzer need not be built.
     succeed(fuzz.env("CUSTOM_LIBFUZZER_PATH", "/libfuzzer.a"))?;
+    let mut floor = cargo();
+    floor.args(["clippy", "--locked", "--manifest-path", FLOOR, "--target-dir"]);
+    succeed(floor.arg(target().join("bench-floor")).args(["--", "-D", "warnings"]))?;
     Ok(String::new())
 }
 

@@ -195,6 +195,28 @@ fn a_workload_without_a_reader_ends_and_the_node_goes_on() {
 }
 
 #[test]
+fn a_measured_workload_prints_its_marks_and_one_report_and_the_node_goes_on() {
+    let home = Home::formatted("");
+    let mut node = home.start(&["--workload", "inflight=4,size=100,seconds=0.3,warmup=0.1"]);
+    let lines = BufReader::new(node.0.stdout.take().expect("a pipe")).lines();
+    let lines: Vec<String> = lines.take(3).map(|line| line.expect("text")).collect();
+    let [begins, ends, report] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((begins.as_str(), ends.as_str()), ("begins", "ends"));
+    let report: Value = serde_json::from_str(report).expect("JSON");
+    let count = |name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name} in {report}"));
+    assert!(count("records") >= 4 && count("records") == 4 * count("appends"), "{report}");
+    // Each append was synced before it was committed: there is one voter.
+    assert!(count("durable_groups").abs_diff(count("appends")) <= 2, "{report}");
+    assert_eq!(["not_appended", "unknown", "unfinished"].map(count), [0; 3], "{report}");
+    let latency = |name: &str| report["latency_us"][name].as_f64().expect(name);
+    assert!(latency("p50") > 0.0 && latency("p50") <= latency("max"), "{report}");
+    home.wait_for("it was measured");
+    let output = quorate(["quorum", "describe", "--bootstrap-controller", &home.endpoint()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(node.stop(), Some(0), "{}", home.log());
+}
+
+#[test]
 fn a_directory_that_is_not_this_nodes_is_refused_with_its_own_code() {
     let unformatted = Home::new("");
     let (code, message) = unformatted.refused();
