@@ -5,6 +5,7 @@
 mod commit;
 mod core;
 mod failover;
+mod growth;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -24,6 +25,8 @@ enum What {
     Core(core::Options),
     /// How long there is no leader after one was killed, or told to stop, beside Apache Kafka.
     Failover(failover::Options),
+    /// What grows with the log, the observers, the voters and the records.
+    Growth(growth::Options),
 }
 
 impl Options {
@@ -33,6 +36,7 @@ impl Options {
             What::Commit(_) => "bench commit".to_owned(),
             What::Core(_) => "bench core".to_owned(),
             What::Failover(_) => "bench failover".to_owned(),
+            What::Growth(_) => "bench growth".to_owned(),
         }
     }
 }
@@ -43,5 +47,6 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         What::Commit(options) => commit::run(options),
         What::Core(options) => core::run(options),
         What::Failover(options) => failover::run(options),
+        What::Growth(options) => growth::run(options),
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::logs::{self, Compared};
 use super::process::{End, Process, matching_lines, wait_for};
 use crate::kafka::{Release, SERVER, STORAGE};
-use crate::usage;
+use crate::usage::{self, Usage};
 
 /// What a node runs.
 #[derive(Clone, Debug)]
@@ -71,7 +71,8 @@ impl Node {
         self.dir.join("node.log")
     }
 
-    fn config(&self) -> PathBuf {
+    /// Its configuration.
+    pub(crate) fn config(&self) -> PathBuf {
         self.dir.join("node.properties")
     }
 
@@ -249,6 +250,13 @@ impl Quorum {
     /// Where a node listens.
     pub(crate) fn port(&self, id: i32) -> Result<u16> {
         Ok(self.node(id)?.port)
+    }
+
+    /// What a running node has used so far.
+    pub(crate) fn usage(&self, id: i32) -> Result<Usage> {
+        let node = self.node(id)?;
+        let process = node.process.as_ref();
+        usage::of(process.with_context(|| format!("{} is not running", node.name()))?.id())
     }
 
     /// The memory of the node that uses most, in KiB.

@@ -1,0 +1,160 @@
+//! The observers: one process, which `bench/growth` builds.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{ChildStdin, Command};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::CHECK;
+use super::load::ids;
+use crate::interop::process::Process;
+use crate::interop::quorum::Quorum;
+use crate::step::{cargo, step, succeed, target};
+use crate::usage;
+
+/// So many observers.
+pub(super) struct Crowd {
+    pub(super) binary: PathBuf,
+    pub(super) count: u32,
+}
+
+/// Builds what runs them.
+pub(super) fn build() -> Result<PathBuf> {
+    step(CHECK, "build the observers", || {
+        let mut build = cargo();
+        build.args(["build", "--release", "--locked", "--package", "quorate-bench-growth"]);
+        build.arg("--target-dir").arg(target());
+        succeed(&mut build)?;
+        Ok(String::new())
+    })?;
+    Ok(target().join("release").join("observers"))
+}
+
+/// A crowd that observes.
+pub(super) struct Observers {
+    process: Process,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+    is_ready: bool,
+}
+
+/// What the observers have seen so far, or in a while.
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    at: Instant,
+    cpu_seconds: f64,
+    answers: f64,
+    empty: f64,
+    bytes: f64,
+    /// How far the one that is furthest behind has come.
+    least_offset: f64,
+    most_offset: f64,
+}
+
+/// What they saw, by second.
+impl Served {
+    pub(super) fn since(&self, before: &Served) -> Result<Served> {
+        let seconds = self.at.duration_since(before.at).as_secs_f64();
+        if self.least_offset < before.most_offset {
+            bail!("an observer has not come from {} on in {seconds:.1} s", before.least_offset);
+        }
+        let rate = |now: f64, then: f64| (now - then) / seconds;
+        Ok(Served {
+            cpu_seconds: rate(self.cpu_seconds, before.cpu_seconds),
+            answers: rate(self.answers, before.answers),
+            empty: rate(self.empty, before.empty),
+            bytes: rate(self.bytes, before.bytes),
+            ..self.clone()
+        })
+    }
+
+    pub(super) fn cpu_percent(&self) -> f64 {
+        self.cpu_seconds * 100.0
+    }
+
+    pub(super) fn answers(&self) -> f64 {
+        self.answers
+    }
+
+    /// By how many records the last one was behind the first.
+    pub(super) fn spread(&self) -> f64 {
+        self.most_offset - self.least_offset
+    }
+
+    pub(super) fn figures(&self) -> String {
+        format!(
+            "observers {:.0} % of a core, {:.0} answers/s, {:.0} of them empty, {:.1} MB/s, the last {:.0} records behind the first",
+            self.cpu_percent(),
+            self.answers,
+            self.empty,
+            self.bytes / 1e6,
+            self.spread()
+        )
+    }
+}
+
+/// How long an answer of the process itself may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Crowd {
+    /// Starts them; they find the leader themselves.
+    pub(super) fn start(&self, quorum: &Quorum) -> Result<Observers> {
+        let mut command = Command::new(&self.binary);
+        command.arg(self.count.to_string()).arg(&quorum.cluster);
+        for id in ids(quorum) {
+            command.arg(format!("127.0.0.1:{}", quorum.port(id)?));
+        }
+        let log = quorum.dir.join("observers.log");
+        let (process, stdin, stdout) = Process::start_piped("the observers", &command, &log)?;
+        let (sender, lines) = mpsc::sync_channel(16);
+        let read = move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().spawn(read).context("a thread does not start")?;
+        Ok(Observers { process, stdin, lines, is_ready: false })
+    }
+}
+
+impl Observers {
+    /// What they have seen so far. The first look fails unless all of them have been answered before.
+    pub(super) fn look(&mut self) -> Result<Served> {
+        if !self.is_ready {
+            self.process.check()?;
+            match self.lines.try_recv() {
+                Ok(line) if line == "ready" => self.is_ready = true,
+                _ => bail!("the observers were not ready when the measurement began"),
+            }
+        }
+        self.stdin.write_all(b"\n").context("the observers do not listen")?;
+        let line = match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(_) => {
+                self.process.check()?;
+                bail!("the observers do not answer");
+            }
+        };
+        let said: Value = serde_json::from_str(&line).with_context(|| line.clone())?;
+        let number = |name: &str| {
+            let number = said[name].as_f64();
+            number.with_context(|| format!("no {name} in {line}"))
+        };
+        Ok(Served {
+            at: Instant::now(),
+            cpu_seconds: usage::of(self.process.id())?.cpu_seconds,
+            answers: number("answers")?,
+            empty: number("empty")?,
+            bytes: number("bytes")?,
+            least_offset: number("least_offset")?,
+            most_offset: number("most_offset")?,
+        })
+    }
+}
