@@ -59,6 +59,43 @@ fn story(world: &mut World) {
     assert!(idle < 5 * 4 * 40, "{idle} steps in 5 idle seconds");
 }
 
+/// What an election costs in writes, each of them a sync that the quorum waits for. Who wins writes two election states, its own
+/// vote and that it leads, and one batch; the others their vote, the leader and that batch. One more election state is written
+/// by who hears of the epoch before it is asked for its vote.
+#[test]
+fn an_election_writes_two_states_and_a_batch() {
+    for seed in 0..50 {
+        for is_handed_over in [false, true] {
+            let mut world = World::new(seed, Shape { nodes: 3, dynamic: seed % 2 == 0 });
+            world.heal();
+            world.run(Duration::from_secs(10));
+            world.propose();
+            world.run(Duration::from_secs(1));
+            let (old, before) = (world.leader().expect("a leader"), world.writes());
+            if is_handed_over {
+                world.shut_down(old);
+            } else {
+                world.crash(old);
+            }
+            world.run(Duration::from_secs(1));
+            let new = world.leader().expect("a leader again");
+            assert!(new != old && world.is_level(), "seed {seed}");
+            for (node, (after, before)) in world.writes().iter().zip(before).enumerate() {
+                let (states, batches) = (after.0 - before.0, after.1 - before.1);
+                let what = format!(
+                    "seed {seed}, handed over: {is_handed_over}, node {node} after {old} and {new} led"
+                );
+                assert_eq!(batches, 1, "{what}");
+                if node == new {
+                    assert_eq!(states, 2, "{what}");
+                } else {
+                    assert!((1..=3).contains(&states), "{what}: {states} election states");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn three_static_voters() {
     run(Shape { nodes: 3, dynamic: false }, 250);

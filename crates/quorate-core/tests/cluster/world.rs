@@ -75,6 +75,8 @@ struct Node {
     is_broken: bool,
     shut_down: bool,
     steps: u64,
+    /// Election states that it asked to be written, and batches.
+    writes: (u64, u64),
 }
 
 /// A node in one of its lives, the request that waits there, and for a real vote who would get it.
@@ -159,6 +161,7 @@ impl World {
                 is_broken: false,
                 shut_down: false,
                 steps: 0,
+                writes: (0, 0),
             }
         });
         let mut world = World {
@@ -327,6 +330,21 @@ impl World {
         self.committed_end
     }
 
+    /// How many election states each node asked to be written so far, and how many batches.
+    pub(crate) fn writes(&self) -> Vec<(u64, u64)> {
+        self.nodes.iter().map(|node| node.writes).collect()
+    }
+
+    /// Whoever leads.
+    pub(crate) fn leader(&self) -> Option<usize> {
+        self.nodes.iter().position(|node| node.leads.is_some())
+    }
+
+    /// Tells a node to stop; it starts again at once.
+    pub(crate) fn shut_down(&mut self, node: usize) {
+        self.poke(node, Input::Shutdown);
+    }
+
     /// How often the replicas were stepped so far.
     pub(crate) fn steps(&self) -> u64 {
         self.nodes.iter().map(|node| node.steps).sum()
@@ -357,7 +375,7 @@ impl World {
             && self.nodes.iter().all(|node| node.view.end() == self.nodes[0].view.end())
     }
 
-    fn crash(&mut self, node: usize) {
+    pub(crate) fn crash(&mut self, node: usize) {
         let lost = self.nodes[node].pending.len();
         let kept = self.chance.below(lost as u64 + 1);
         if self.nodes[node].replica.take().is_none() {
@@ -452,6 +470,11 @@ impl World {
             assert!(!self.nodes[node].is_broken, "n{node}: a write to a broken disk");
             self.check_write(node, &write);
             let state = &mut self.nodes[node];
+            match &write {
+                Write::ElectionState(_) => state.writes.0 += 1,
+                Write::Append(_) => state.writes.1 += 1,
+                Write::Truncate { .. } => {}
+            }
             state.view.apply(write.clone());
             state.pending.push_back((id, write));
             let delay = 200 + self.chance.below(if self.is_faulty { 30_000 } else { 2_000 });
