@@ -48,6 +48,8 @@ pub(crate) struct Peer {
     /// The number of the last request that was begun.
     begun: u64,
     link: Option<Link>,
+    /// The last connection that was proven is gone, and no new one has failed yet.
+    may_reconnect: bool,
     trouble: Option<Trouble>,
     warned: Option<Instant>,
     chance: u64,
@@ -105,6 +107,7 @@ impl Peer {
             newest,
             begun: 0,
             link: None,
+            may_reconnect: false,
             trouble: None,
             warned: None,
             chance,
@@ -262,11 +265,14 @@ impl Peer {
     }
 
     /// Notes that there is no connection any more. One on which requests were answered may be replaced
-    /// at once; otherwise the endpoint gets a pause.
+    /// at once; otherwise the endpoint gets a pause. A process that is killed may take one more connection before its
+    /// listener is closed and that is reset: the next attempt will tell.
     fn lose_link(&mut self, endpoint: &Endpoint, failure: &Failure) {
         let proven = self.link.take().is_some_and(|link| link.proven);
         debug!(peer = %self.to, %endpoint, reason = %failure, proven, "connection failed");
-        if proven && failure.kind != Unreachable::Malformed {
+        let is_reset = failure.kind == Unreachable::Reset;
+        let may_reconnect = std::mem::replace(&mut self.may_reconnect, proven);
+        if (proven && failure.kind != Unreachable::Malformed) || (may_reconnect && is_reset) {
             return;
         }
         let now = Instant::now();

@@ -424,6 +424,22 @@ async fn a_peer_that_died_is_told_refused_and_found_again_when_it_is_back() {
 }
 
 #[tokio::test]
+async fn a_listener_that_is_about_to_close_hides_no_death() {
+    let peer = fake(Manner::Answer).await;
+    let port = peer.port;
+    let mut sender = Sender::new(LONG);
+    assert_eq!(sender.ask(port, vote(1, true)).await, Ok(vote_response(1)));
+    drop(peer);
+    assert!(matches!(sender.event().await, PeerEvent::Closed { to: NodeId(2) }));
+    // The new connection still finds somebody, and is reset; the next one is tried without a pause, and refused.
+    let closing = fake_with(Manner::Unwell, (0, 2), 5, port).await;
+    assert_eq!(sender.ask(port, vote(2, true)).await, Err(Unreachable::Reset));
+    drop(closing);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(sender.ask(port, vote(2, true)).await, Err(Unreachable::Refused));
+}
+
+#[tokio::test]
 async fn a_peer_that_is_not_well_is_not_hammered() {
     for manner in [Manner::Unwell, Manner::HangUp, Manner::Garble] {
         let peer = fake(manner).await;

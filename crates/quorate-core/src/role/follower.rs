@@ -2,6 +2,9 @@
 
 use crate::ids::{Endpoints, Instant, NodeId};
 
+/// So many new connections are tried at once.
+const MAX_RECONNECTS: u32 = 2;
+
 /// Fetches from `leader` until it stays silent for the fetch timeout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Follower {
@@ -13,8 +16,8 @@ pub(crate) struct Follower {
     has_fetched: bool,
     /// The leader said that its epoch is over, and when we may campaign.
     handed_over: bool,
-    /// The leader's connection was reset since it last answered, and a new one is tried.
-    reconnects: bool,
+    /// How often the leader's connection was reset since it last answered.
+    resets: u32,
     /// When to campaign because the leader's host refuses connections; before the fetch deadline.
     hinted_at: Option<Instant>,
     /// How many rounds of pre-votes a refusal has led to in vain.
@@ -31,7 +34,7 @@ impl Follower {
             fetch_deadline,
             has_fetched: false,
             handed_over: false,
-            reconnects: false,
+            resets: 0,
             hinted_at: None,
             hinted_rounds: 0,
             was_idle: false,
@@ -43,7 +46,7 @@ impl Follower {
         if !self.handed_over {
             self.has_fetched = true;
             self.fetch_deadline = fetch_deadline;
-            self.reconnects = false;
+            self.resets = 0;
             self.hinted_at = None;
             self.hinted_rounds = 0;
         }
@@ -62,11 +65,11 @@ impl Follower {
             .map(|_| self.hinted_rounds)
     }
 
-    /// The connection to a leader that had answered on it was reset: whether to try a new one at once.
+    /// The connection to a leader that had answered on it was reset: whether to try a new one at once. That one may still
+    /// reach a listener that is about to be closed, and is then reset too.
     pub(crate) fn on_reset(&mut self) -> bool {
-        let first = self.has_fetched && !self.reconnects;
-        self.reconnects = true;
-        first
+        self.resets = self.resets.saturating_add(1);
+        self.has_fetched && self.resets <= MAX_RECONNECTS
     }
 
     /// The leader's host refuses connections: the leader is dead, as far as can be seen from here.
