@@ -46,6 +46,8 @@ pub struct Replica {
     announced_leader: Option<(Epoch, Option<NodeId>)>,
     storage_failed: bool,
     pub(crate) shutdown: Shutdown,
+    /// Not before, since answers have raised the epoch.
+    pub(crate) may_fetch_at: Option<Instant>,
 }
 
 /// What a time of the configuration is at the least.
@@ -115,6 +117,7 @@ impl Hash for Replica {
             announced_leader,
             storage_failed,
             shutdown,
+            may_fetch_at: _,
         } = self;
         // The configuration never changes: it is enough to say whose it is.
         (config.node, epoch, voted, role, log, voters).hash(state);
@@ -188,6 +191,7 @@ impl Replica {
             announced_leader: None,
             storage_failed: false,
             shutdown: Shutdown::NotWanted,
+            may_fetch_at: None,
             config,
         };
         let mut turn = Turn { now, output, election_write: None };

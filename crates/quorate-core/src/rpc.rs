@@ -40,7 +40,12 @@ impl Replica {
             Role::Prospective(_) | Role::Candidate(_) => self.send_votes(turn),
             Role::Leader(_) => self.send_begin_quorum_epochs(turn),
             Role::Resigned(_) => self.send_end_quorum_epochs(turn),
-            Role::Follower(_) | Role::Unattached(_) => self.send_fetch(turn),
+            Role::Follower(_) | Role::Unattached(_)
+                if self.may_fetch_at.is_none_or(|at| at <= turn.now) =>
+            {
+                self.send_fetch(turn)
+            }
+            Role::Follower(_) | Role::Unattached(_) => {}
         }
     }
 
@@ -94,6 +99,9 @@ impl Replica {
         {
             self.outbox.note_answer_time(turn.now.since(sent));
         }
+        if self.epoch > before.0 {
+            self.pace_epochs(turn.now);
+        }
         if matches!(handled, Handled::BackOff) {
             // The search for a leader is paced: servers that know none have no better answer soon.
             let is_search = kind == RequestKind::Fetch && self.leader() != Some(from);
@@ -105,6 +113,16 @@ impl Replica {
             let is_idle = may_ask_at > turn.now && self.progress() == before;
             self.pace_fetches(from, may_ask_at, is_idle);
         }
+    }
+
+    /// An answer has raised the epoch, which forgets every backoff: whoever is told so again and again asks once in a
+    /// retry backoff.
+    fn pace_epochs(&mut self, now: Instant) {
+        let backoff = self.config.retry_backoff;
+        self.may_fetch_at = Some(match self.may_fetch_at {
+            Some(last) if now.since(last) < backoff => last + backoff,
+            _ => now,
+        });
     }
 
     fn progress(&self) -> Progress {
@@ -139,15 +157,19 @@ impl Replica {
     fn current_leader(&self, via: &Via) -> CurrentLeader {
         let leader = self.leader();
         let endpoint = leader.and_then(|leader| {
-            let endpoints = match &self.role {
-                Role::Leader(_) | Role::Resigned(_) => &self.config.endpoints,
-                Role::Follower(role) => &role.endpoints,
-                Role::Prospective(role) => &role.endpoints,
-                Role::Unattached(_) | Role::Candidate(_) => return None,
+            let known = match &self.role {
+                Role::Leader(_) | Role::Resigned(_) => self.config.endpoints.get(&via.0),
+                Role::Follower(role) => role.endpoints.get(&via.0),
+                Role::Prospective(role) => role.endpoints.get(&via.0),
+                Role::Unattached(_) | Role::Candidate(_) => None,
             };
             // What is learnt from answers is known under the default listener alone.
-            endpoints.get(&via.0).or_else(|| self.voters.voters().endpoint(leader, &via.0)).cloned()
+            known.or_else(|| self.voters.voters().endpoint(leader, &via.0)).cloned()
         });
+        // Differs from Kafka: a Java replica stops at a leader for whom neither the answer nor its own voter set has an
+        // endpoint, so nobody is told of one that only hearsay knows.
+        let is_voter = |leader: &NodeId| self.voters.voters().find(*leader).is_some();
+        let leader = leader.filter(|leader| endpoint.is_some() || is_voter(leader));
         CurrentLeader { epoch: self.epoch, leader, endpoint }
     }
 

@@ -45,8 +45,8 @@ impl Replica {
                 }
             }
             Role::Follower(role) => {
-                    let is_hint = role.hinted_rounds(now).is_some();
                 if role.campaign_at() <= now && !is_shutting_down && self.can_campaign(now) {
+                    let is_hint = role.hinted_rounds(now).is_some();
                     let reason =
                         if is_hint { "the leader refuses connections" } else { "fetch timeout" };
                     self.become_prospective(turn, reason);
@@ -188,6 +188,7 @@ impl Replica {
             Role::Resigned(role) => (!self.is_shutting_down() && self.epoch.next().is_some())
                 .then_some((role.election_deadline, Timeout::Election)),
         };
+        let paced = self.may_fetch_at.filter(|at| now < *at && !is_leader);
         let begin_quorum = match &self.role {
             Role::Leader(role) if self.voters.voters().len() > 1 => {
                 Some((role.begin_quorum_deadline, Timeout::BeginQuorumEpoch))
@@ -207,6 +208,7 @@ impl Replica {
             self.parked_deadline().map(|at| (at, Timeout::ParkedFetch)),
             self.linger_deadline(now).map(|at| (at, Timeout::Linger)),
             self.outbox.deadline(),
+            paced.map(|at| (at, Timeout::Backoff)),
         ]
         .into_iter()
         .flatten()

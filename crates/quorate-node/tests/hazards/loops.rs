@@ -26,7 +26,7 @@ use crate::nodes::{Pair, Running, free_port, run, start_with};
 #[derive(Clone, Copy, Debug)]
 struct Stale {
     error: i16,
-    /// Below the asker's epoch; none for no epoch at all.
+    /// Below the asker's epoch, or above it where negative; none for no epoch at all.
     older_by: Option<i32>,
 }
 
@@ -100,6 +100,9 @@ fn who_looks_for_a_leader() {
         let batch = encode_data(0, 1, 1, &[Bytes::from_static(b"a record")]);
         let mut hazards: Vec<(Stale, Vec<Bytes>)> =
             Stale::all().map(|stale| (stale, Vec::new())).collect();
+        // News each time: the epoch rises with every answer, and nobody leads it.
+        let rising = [6, 74, 0].map(|error| Stale { error, older_by: Some(-1) });
+        hazards.extend(rising.map(|stale| (stale, Vec::new())));
         let unasked = Stale::all().filter(|stale| stale.error == 0);
         hazards.extend(unasked.map(|stale| (stale, vec![batch.clone()])));
         for (stale, records) in hazards {

@@ -1,8 +1,8 @@
 //! A fake voter that asks hazards: items 3 to 5, 8, 13 and 17.
 
 use quorate_core::message::{
-    BeginQuorumEpochRequest, EndQuorumEpochRequest, ErrorCode, FetchRequest, FetchSnapshotRequest,
-    FetcherHighWatermark, Received, Request, Response, VoteRequest,
+    BeginQuorumEpochRequest, CurrentLeader, EndQuorumEpochRequest, ErrorCode, FetchRequest,
+    FetchSnapshotRequest, FetcherHighWatermark, Received, Request, Response, VoteRequest,
 };
 use quorate_core::{Endpoints, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey};
 
@@ -69,6 +69,16 @@ fn is_refused(response: &Response<Received>) -> bool {
         Response::FetchSnapshot(answer) => answer.error != ErrorCode::NONE,
         Response::TopLevel(_) => true,
         _ => false,
+    }
+}
+
+/// Whom an answer names as leader.
+fn current(response: &Response<Received>) -> CurrentLeader {
+    match response {
+        Response::Vote(answer) => answer.current.clone(),
+        Response::BeginQuorumEpoch(answer) => answer.current.clone(),
+        Response::Fetch(answer) => answer.current.clone(),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -169,7 +179,8 @@ fn a_fetch_from_beyond_the_end_acknowledges_nothing() {
     });
 }
 
-/// Item 3, by a request: a leader of a higher epoch that nobody can reach. The others elect one of theirs.
+/// Item 3, by a request: a leader of a higher epoch that nobody can reach. Who was told of it tells nobody else without an
+/// endpoint, and the others elect one of theirs.
 #[test]
 fn a_leader_of_a_higher_epoch_whom_nobody_can_reach() {
     run(async {
@@ -186,9 +197,20 @@ fn a_leader_of_a_higher_epoch_whom_nobody_can_reach() {
         ] {
             let (_, token) = pair.leader().await;
             for target in &pair.nodes {
-                let request = begin(7, token.epoch().0 + 1, endpoints.clone());
-                let answer = Asker::connect(target.port).await.ask(&request).await;
-                assert!(answer.is_some());
+                let epoch = token.epoch().0 + 1;
+                let request = begin(7, epoch, endpoints.clone());
+                for request in [request, vote(3, epoch, 0, 0, true), fetch(3, epoch, 0, 0, 0, 1000)]
+                {
+                    let answer = Asker::connect(target.port).await.ask(&request).await;
+                    let current = current(&answer.expect("an answer").expect("it decodes"));
+                    assert!(
+                        current.epoch >= Epoch(epoch)
+                            && current.leader.is_none_or(|leader| {
+                                current.endpoint.is_some() || leader.0 <= 3
+                            }),
+                        "{endpoints:?}: {current:?}"
+                    );
+                }
             }
             pair.commit().await;
         }
