@@ -57,6 +57,9 @@ pub(crate) struct Options {
     /// Bytes of each record.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(32..=1 << 20))]
     record_bytes: u32,
+    /// Records that one append of Quorate's may have: 1 is a caller for each record. As many as are due unless told.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: Option<u32>,
     /// Records a second, a row of the open loop each, for Quorate and Kafka; 100,20000,60000 if Kafka is measured, else none.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     rates: Option<Vec<u32>>,
@@ -122,6 +125,7 @@ impl Plan {
         };
         let window = Window {
             record_bytes: options.record_bytes,
+            batch: options.batch,
             warm_up,
             length: Duration::from_secs(options.seconds),
         };

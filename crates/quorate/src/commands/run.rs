@@ -61,8 +61,8 @@ pub(crate) struct Args {
     /// With seconds=S it measures instead, once: it appends for warmup=S, prints `begins`, goes on for S seconds, prints
     /// `ends`, and then a line of JSON: records committed, latencies in microseconds, syncs, and what failed. Without a
     /// rate, inflight=N records are always on their way (1 unless told), and as many as have committed go into one
-    /// append of at most batch=N records. At a rate a record's latency counts from when it was due, and inflight=N
-    /// (100,000 unless told) is only a bound.
+    /// append of at most batch=N records (a MiB of them unless told). At a rate a record's latency counts from when it
+    /// was due, and inflight=N (100,000 unless told) is only a bound.
     #[arg(long, value_name = "SPEC")]
     workload: Option<Workload>,
     /// Die when this process is gone; for `quorate dev`.

@@ -34,8 +34,9 @@ fn spec(load: Load, window: &Window) -> String {
         Load::Closed(in_flight) => format!("inflight={in_flight}"),
         Load::Open(rate) => format!("rate={rate}"),
     };
+    let batch = window.batch.map_or(String::new(), |batch| format!(",batch={batch}"));
     format!(
-        "{load},size={},seconds={},warmup={}",
+        "{load},size={},seconds={},warmup={}{batch}",
         window.record_bytes,
         window.length.as_secs_f64(),
         window.warm_up.as_secs_f64()
@@ -77,10 +78,13 @@ mod tests {
     fn the_load_becomes_a_workload() {
         let window = Window {
             record_bytes: 256,
+            batch: None,
             warm_up: Duration::from_millis(500),
             length: Duration::from_secs(3),
         };
         assert_eq!(spec(Load::Closed(64), &window), "inflight=64,size=256,seconds=3,warmup=0.5");
+        let alone = Window { batch: Some(1), ..window };
+        assert!(spec(Load::Closed(64), &alone).ends_with(",batch=1"));
         assert_eq!(spec(Load::Open(100), &window), "rate=100,size=256,seconds=3,warmup=0.5");
     }
 

@@ -30,6 +30,8 @@ impl fmt::Display for Load {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) record_bytes: u32,
+    /// The most records of an append, where records are appended and not put or sent.
+    pub(super) batch: Option<u32>,
     pub(super) warm_up: Duration,
     pub(super) length: Duration,
 }

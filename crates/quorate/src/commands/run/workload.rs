@@ -39,6 +39,9 @@ pub(crate) struct Measure {
     pub(crate) batch: usize,
 }
 
+/// What one append may have unless told otherwise, in bytes of payloads; at least one of the largest fits.
+const BATCH_BYTES: usize = 1 << 20;
+
 /// The most records in flight.
 const MAX_IN_FLIGHT: u32 = 100_000;
 
@@ -86,7 +89,7 @@ impl FromStr for Workload {
             Some(window) => Some(Measure {
                 window,
                 warm_up: warm_up.unwrap_or_default(),
-                batch: batch.unwrap_or(usize::MAX),
+                batch: batch.unwrap_or(BATCH_BYTES / size.max(RecordId::LEN)),
             }),
             None if warm_up.is_some() || batch.is_some() => {
                 return Err("warmup and batch are for a workload with seconds=S".to_owned());
@@ -174,7 +177,9 @@ mod tests {
         let closed = parse("inflight=64,size=256,seconds=3,warmup=0.5,batch=8").expect("closed");
         assert_eq!((closed.in_flight, closed.measure), (64, measure(3000, 500, 8)));
         let one = parse("seconds=3").expect("one at a time");
-        assert_eq!((one.in_flight, one.measure), (1, measure(3000, 0, usize::MAX)));
+        assert_eq!((one.in_flight, one.measure), (1, measure(3000, 0, 1 << 15)));
+        let large = parse("seconds=3,size=1048576").expect("as large as can be");
+        assert_eq!(large.measure, measure(3000, 0, 1));
         let open = parse("seconds=3,rate=20000").expect("open");
         assert_eq!((open.in_flight, open.rate), (100_000, 20_000));
         let bounded = parse("seconds=3,rate=20000,inflight=10").expect("open, with a bound");
