@@ -162,8 +162,12 @@ mod tests {
         let line =
             "Throughput (bytes/second): 2560000.00, Latency (ms): 52.0 p75 241.0 p99 249.0 p999";
         let printed = parse(line).expect("a line");
-        let window =
-            Window { record_bytes: 256, warm_up: Duration::ZERO, length: Duration::from_secs(3) };
+        let window = Window {
+            record_bytes: 256,
+            batch: None,
+            warm_up: Duration::ZERO,
+            length: Duration::from_secs(3),
+        };
         let start = Instant::now();
         let read = [(start, Used::default()), (start + EVERY, Used::default())];
         let sample = printed.sample(&window, &read);
