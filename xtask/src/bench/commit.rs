@@ -13,7 +13,7 @@ mod etcd;
 mod floor;
 mod generator;
 mod kafka;
-mod machine;
+pub(super) mod machine;
 mod quorate;
 mod report;
 mod sample;

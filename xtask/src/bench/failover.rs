@@ -21,6 +21,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use self::rounds::{Rounds, Sample, Side, System, find, sides};
+use super::commit::machine;
 use crate::interop;
 use crate::interop::process::End;
 use crate::kafka::Release;
@@ -35,7 +36,7 @@ pub(crate) struct Options {
     /// The same where Java takes part, for a leader of each make.
     #[arg(long, value_name = "ROUNDS", default_value_t = 10)]
     java_rounds: u32,
-    /// Which quorums: quorate, quorate-no-hints, kafka, java1, java1-no-hints, java2, java2-no-hints.
+    /// Which quorums; java1 and java2 have so many nodes of Apache Kafka, and Quorate's for the rest.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = SYSTEMS.map(|system| system.name.to_owned()))]
     systems: Vec<String>,
     /// Three rounds of Quorate alone, to see that this works.
@@ -128,6 +129,11 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         let text = serde_json::to_string_pretty(&as_json(&measured))?;
         fs::write(path, text).with_context(|| path.display().to_string())?;
     }
+    let mut about = machine::of_quorate(&target());
+    if measured.iter().any(|(system, _)| system.nodes.contains(&Side::Java)) {
+        about.push(machine::of_kafka(KAFKA));
+    }
+    println!("\n{}", about.join("\n"));
     let rows: Vec<Row> =
         measured.iter().flat_map(|(system, samples)| rows(*system, samples)).collect();
     print_table(&rows);
@@ -166,7 +172,7 @@ fn measure(
     Ok((
         samples,
         format!(
-            "{ends} leaders ended; Quorate asked for {pre_votes} rounds of pre-votes and {votes} of votes, first elections and hand-overs between rounds included"
+            "{ends} leaders ended; with the elections between rounds Quorate asked for {pre_votes} rounds of pre-votes and {votes} of votes"
         ),
     ))
 }

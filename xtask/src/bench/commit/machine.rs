@@ -10,18 +10,28 @@ use crate::step::root;
 
 /// Lines of Markdown.
 pub(super) fn describe(systems: &[System], dir: &Path) -> String {
-    let mut lines = vec![
-        format!("- {}, {} cores, {} GiB of memory", processor(), cores(), memory_gib()),
-        format!("- Linux {}, {}", kernel(), file_system(dir)),
-        format!("- Quorate {}, {}", commit(), said("rustc", &["--version"])),
-    ];
+    let mut lines = of_quorate(dir);
     if systems.contains(&System::Etcd) {
         lines.push(format!("- etcd {}", etcd::version().unwrap_or_else(|_| UNKNOWN.to_owned())));
     }
     if systems.contains(&System::Kafka) {
-        lines.push(format!("- Apache Kafka {}, {}", kafka::VERSION, said("java", &["--version"])));
+        lines.push(of_kafka(kafka::VERSION));
     }
     lines.join("\n")
+}
+
+/// Of a measurement that has directories below `dir`.
+pub(in crate::bench) fn of_quorate(dir: &Path) -> Vec<String> {
+    vec![
+        format!("- {}, {} cores, {} GiB of memory", processor(), cores(), memory_gib()),
+        format!("- Linux {}, {}", kernel(), file_system(dir)),
+        format!("- Quorate {}, {}", commit(), said("rustc", &["--version"])),
+    ]
+}
+
+/// Of one that has Apache Kafka in it.
+pub(in crate::bench) fn of_kafka(version: &str) -> String {
+    format!("- Apache Kafka {version}, {}", said("java", &["--version"]))
 }
 
 const UNKNOWN: &str = "unknown";
