@@ -45,6 +45,12 @@ pub(crate) struct Options {
     /// Observers of the leader. None at all are measured in any case.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 100, 500, 1000, 2000], value_parser = clap::value_parser!(u32).range(1..=4000))]
     observers: Vec<u32>,
+    /// Under which load observers are measured.
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',', default_values = ["closed", "rate"])]
+    loads: Vec<Pressure>,
+    /// How long observers have to connect and to catch up before they are measured, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
+    gathering: f64,
     /// Records a second where observers are measured at a rate.
     #[arg(long, value_name = "PER-SECOND", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
@@ -82,6 +88,15 @@ enum Sweep {
     Voters,
     /// Bytes of a record.
     Sizes,
+}
+
+/// How a leader with observers is kept busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Pressure {
+    /// 64 records in flight.
+    Closed,
+    /// A fixed rate.
+    Rate,
 }
 
 const CHECK: &str = "bench growth";
@@ -145,6 +160,7 @@ struct Found {
 struct Points {
     records: Vec<u32>,
     observers: Vec<u32>,
+    loads: Vec<Pressure>,
     rate: u32,
     voters: Vec<u32>,
     sizes: Vec<u32>,
@@ -158,11 +174,14 @@ struct Points {
 }
 
 fn plan(options: &Options) -> Result<Points> {
-    let window = Duration::try_from_secs_f64(options.seconds)
-        .with_context(|| format!("--seconds {}", options.seconds))?;
+    let seconds = |number: f64| {
+        Duration::try_from_secs_f64(number).with_context(|| format!("{number} seconds"))
+    };
+    let (window, gathering) = (seconds(options.seconds)?, seconds(options.gathering)?);
     let all = Points {
         records: options.records.clone(),
         observers: options.observers.clone(),
+        loads: options.loads.clone(),
         rate: options.rate,
         voters: options.voters.clone(),
         sizes: options.sizes.clone(),
@@ -170,7 +189,7 @@ fn plan(options: &Options) -> Result<Points> {
         window,
         starts: options.rounds.max(5),
         warm_up: Duration::from_secs(1),
-        gathering: Duration::from_secs(3),
+        gathering,
     };
     if !options.quick {
         return Ok(all);

@@ -51,17 +51,19 @@ pub(super) struct Served {
     answers: f64,
     empty: f64,
     bytes: f64,
+    closed: f64,
+    refused: f64,
+    high_watermark: f64,
     /// How far the one that is furthest behind has come.
     least_offset: f64,
-    most_offset: f64,
 }
 
 /// What they saw, by second.
 impl Served {
     pub(super) fn since(&self, before: &Served) -> Result<Served> {
         let seconds = self.at.duration_since(before.at).as_secs_f64();
-        if self.least_offset < before.most_offset {
-            bail!("an observer has not come from {} on in {seconds:.1} s", before.least_offset);
+        if self.least_offset <= before.least_offset {
+            bail!("an observer has not come on from {} in {seconds:.1} s", before.least_offset);
         }
         let rate = |now: f64, then: f64| (now - then) / seconds;
         Ok(Served {
@@ -69,6 +71,8 @@ impl Served {
             answers: rate(self.answers, before.answers),
             empty: rate(self.empty, before.empty),
             bytes: rate(self.bytes, before.bytes),
+            closed: rate(self.closed, before.closed),
+            refused: rate(self.refused, before.refused),
             ..self.clone()
         })
     }
@@ -81,19 +85,25 @@ impl Served {
         self.answers
     }
 
-    /// By how many records the last one was behind the first.
-    pub(super) fn spread(&self) -> f64 {
-        self.most_offset - self.least_offset
+    /// Connections that the leader closed, and Fetches that it refused, having no room or no time for their answers.
+    pub(super) fn turned_away(&self) -> f64 {
+        self.closed + self.refused
+    }
+
+    /// How many committed records the one that is furthest behind does not have.
+    pub(super) fn behind(&self) -> f64 {
+        (self.high_watermark - self.least_offset).max(0.0)
     }
 
     pub(super) fn figures(&self) -> String {
         format!(
-            "observers {:.0} % of a core, {:.0} answers/s, {:.0} of them empty, {:.1} MB/s, the last {:.0} records behind the first",
+            "observers {:.0} % of a core, {:.0} answers/s, {:.0} of them empty, {:.1} MB/s, {:.0} turned away/s, the last lacks {:.0} committed records",
             self.cpu_percent(),
             self.answers,
             self.empty,
             self.bytes / 1e6,
-            self.spread()
+            self.turned_away(),
+            self.behind()
         )
     }
 }
@@ -131,7 +141,9 @@ impl Observers {
             self.process.check()?;
             match self.lines.try_recv() {
                 Ok(line) if line == "ready" => self.is_ready = true,
-                _ => bail!("the observers were not ready when the measurement began"),
+                _ => bail!(
+                    "the observers were not ready when the measurement began: give them more time with --gathering"
+                ),
             }
         }
         self.stdin.write_all(b"\n").context("the observers do not listen")?;
@@ -153,8 +165,10 @@ impl Observers {
             answers: number("answers")?,
             empty: number("empty")?,
             bytes: number("bytes")?,
+            closed: number("closed")?,
+            refused: number("refused")?,
+            high_watermark: number("high_watermark")?,
             least_offset: number("least_offset")?,
-            most_offset: number("most_offset")?,
         })
     }
 }

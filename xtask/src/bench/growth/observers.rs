@@ -9,12 +9,15 @@ use anyhow::Result;
 use super::crowd::{self, Crowd};
 use super::load::{self, Load, Measured};
 use super::table::{Axis, Column, Panel, Plot, Sample, Table, Target, number};
-use super::{Bench, Found};
+use super::{Bench, Found, Pressure};
 
 /// Of the commits without observers.
 const WITHIN: f64 = 0.75;
 /// The observers that the target is about.
 const MANY: f64 = 2000.0;
+
+/// Its column.
+const RATIO: usize = 1;
 
 /// All come from one address.
 const PROPERTIES: &str = "max.connections=8192\nmax.connections.per.ip=8192\n";
@@ -29,59 +32,66 @@ fn columns() -> Vec<Column> {
         Column { name: "leader MiB", decimals: 1 },
         Column { name: "answers/s to observers", decimals: 0 },
         Column { name: "observers' clients % of a core", decimals: 0 },
-        Column { name: "records between first and last observer", decimals: 0 },
+        Column { name: "turned away/s", decimals: 0 },
+        Column { name: "records that the last observer lacks", decimals: 0 },
     ]
+}
+
+/// A load, and what is shown of it.
+struct Shown {
+    name: String,
+    spec: String,
+    target: &'static str,
+    plot: (&'static str, &'static str),
+}
+
+fn shown(load: Pressure, rate: u32) -> Shown {
+    match load {
+        Pressure::Closed => Shown {
+            name: "64 in flight".to_owned(),
+            spec: "inflight=64,size=256".to_owned(),
+            target: "commits/s with 2,000 observers, closed loop",
+            plot: ("growth-observers-closed", "Observers of one leader (64 in flight)"),
+        },
+        Pressure::Rate => Shown {
+            name: format!("{} records/s", number(f64::from(rate), 0)),
+            spec: format!("rate={rate},size=256"),
+            target: "commits/s with 2,000 observers, fixed rate",
+            plot: ("growth-observers-rate", "Observers of one leader (at a fixed rate)"),
+        },
+    }
 }
 
 pub(super) fn run(bench: &Bench) -> Result<Found> {
     let binary = crowd::build()?;
     let counts: Vec<u32> = std::iter::once(0).chain(bench.plan.observers.iter().copied()).collect();
-    let rate = bench.plan.rate;
-    let loads = [
-        ("64 in flight".to_owned(), "inflight=64,size=256".to_owned()),
-        (format!("{} records/s", number(f64::from(rate), 0)), format!("rate={rate},size=256")),
-    ];
-    let mut samples = [Vec::new(), Vec::new()];
-    for round in 1..=bench.plan.rounds {
-        for ((name, spec), samples) in loads.iter().zip(&mut samples) {
+    let mut found = Found::default();
+    for load in &bench.plan.loads {
+        let shown = shown(*load, bench.plan.rate);
+        let mut samples = Vec::new();
+        for round in 1..=bench.plan.rounds {
             let mut without = None;
             for count in &counts {
-                let what = format!("round {round}, {name}, {count} observers");
-                let measured =
-                    point(bench, &what, spec, Crowd { binary: binary.clone(), count: *count })?;
+                let what = format!("round {round}, {}, {count} observers", shown.name);
+                let crowd = Crowd { binary: binary.clone(), count: *count };
+                let measured = point(bench, &what, &shown.spec, crowd)?;
                 let commits = measured.commits_per_second;
                 let ratio = commits / *without.get_or_insert(commits);
                 samples.push(Sample { x: f64::from(*count), figures: figures(&measured, ratio) });
             }
         }
+        let table = table(&shown, samples);
+        if let Some(ratio) = table.median(MANY, RATIO) {
+            found.targets.push(Target {
+                what: shown.target,
+                wanted: "at least 0.75 of those without",
+                measured: format!("{ratio:.2}"),
+                is_met: ratio >= WITHIN,
+            });
+        }
+        found.tables.push(table);
     }
-    let [closed, open] = samples;
-    let closed = table(
-        &loads[0].0,
-        closed,
-        "growth-observers-closed",
-        "Observers of one leader (64 in flight)",
-    );
-    let open = table(
-        &loads[1].0,
-        open,
-        "growth-observers-rate",
-        "Observers of one leader (at a fixed rate)",
-    );
-    let targets = [
-        ("with 2,000 observers: commits/s, closed loop", &closed),
-        ("with 2,000 observers: commits/s, fixed rate", &open),
-    ];
-    let targets = targets.into_iter().filter_map(|(what, table)| {
-        let ratio = table.median(MANY, 1)?;
-        Some(Target {
-            what,
-            wanted: "at least 0.75 of those without",
-            measured: format!("{ratio:.2}"),
-            is_met: ratio >= WITHIN,
-        })
-    });
-    Ok(Found { targets: targets.collect(), tables: vec![closed, open] })
+    Ok(found)
 }
 
 fn point(bench: &Bench, what: &str, spec: &str, crowd: Crowd) -> Result<Measured> {
@@ -111,13 +121,18 @@ fn figures(measured: &Measured, ratio: f64) -> Vec<f64> {
         measured.leader_mib,
         served(crowd::Served::answers),
         served(crowd::Served::cpu_percent),
-        served(crowd::Served::spread),
+        served(crowd::Served::turned_away),
+        served(crowd::Served::behind),
     ]
 }
 
-fn table(load: &str, samples: Vec<Sample>, name: &'static str, title: &'static str) -> Table {
+fn table(shown: &Shown, samples: Vec<Sample>) -> Table {
+    let (name, title) = shown.plot;
     Table {
-        title: format!("Three voters, 256-byte records, {load}, by observers of the leader."),
+        title: format!(
+            "Three voters, 256-byte records, {}, by observers of the leader.",
+            shown.name
+        ),
         x: Axis { name: "observers", is_log: false },
         columns: columns(),
         samples,
