@@ -84,7 +84,9 @@ impl<W: Write> Dump<'_, W> {
                 .next("give files that end in .log or .checkpoint"));
         }
         let disk = |error: StorageError| Failure::new(error.to_string());
-        let mut batches = BatchFile::open(&RealFs, self.path, 0).map_err(disk)?;
+        let mut batches = BatchFile::open(&RealFs, self.path, 0).map_err(|error| {
+            disk(error).next("give segments and checkpoints: __cluster_metadata-0/*.log and *.checkpoint in metadata.log.dir")
+        })?;
         if !self.json {
             self.head(&name)?;
         }

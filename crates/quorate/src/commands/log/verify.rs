@@ -32,8 +32,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let mut meter = Meter::new(true);
     let mut progress = |at: quorate_storage::verify::Progress<'_>| meter.at(at.path, at.bytes);
-    let found = verify(&RealFs, &args.dir, &mut progress)
-        .map_err(|error| Failure::new(error.to_string()))?;
+    let found = verify(&RealFs, &args.dir, &mut progress).map_err(|error| {
+        Failure::new(error.to_string())
+            .next("give a metadata.log.dir (log.dirs): the directory that has meta.properties")
+    })?;
     if args.json {
         say(out, &object(args, &found).to_string())?;
     } else {
