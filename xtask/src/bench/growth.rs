@@ -138,6 +138,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         }
         targets.extend(more);
     }
+    let tables = json.len();
     if let Some(file) = &options.json {
         let text = serde_json::to_string_pretty(&Value::Array(json))?;
         fs::write(file, text).with_context(|| file.display().to_string())?;
@@ -146,7 +147,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     print!("{}", Target::table(&targets));
     let met = targets.iter().filter(|target| target.is_met).count();
     let measured: Vec<String> = targets.iter().map(Target::figure).collect();
-    Ok(format!("{met} of {} targets met: {}", targets.len(), measured.join(", ")))
+    Ok(format!("{tables} tables, {met} of {} targets met: {}", targets.len(), measured.join(", ")))
 }
 
 /// What a sweep brings.

@@ -112,8 +112,9 @@ pub(super) fn measure(quorum: &mut Quorum, load: &Load, crowd: Option<&Crowd>) -
 
 /// Appends until the log has so many records, and ends all at once, whatever they are at.
 pub(super) fn fill(quorum: &mut Quorum, records: u32) -> Result<()> {
-    // So little in a batch as a busy leader has: what a start reads is batches.
-    start(quorum, "inflight=8192,size=32,batch=64,seconds=3600")?;
+    // As few in a batch as a busy leader has: what a start reads is batches. And all in a second, where that can be, so that not
+    // many more come before it is seen that there are enough.
+    start(quorum, &format!("rate={records},inflight=8192,size=32,batch=64,seconds=3600"))?;
     let deadline = Instant::now() + FILL;
     loop {
         let high_watermark = quorum.describe()?.map_or(0, |now| now.high_watermark);
