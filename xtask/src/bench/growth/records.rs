@@ -158,7 +158,7 @@ fn idle(bench: &Bench) -> Result<Target> {
         quorum.wait_for_leader(0)?;
         thread::sleep(SETTLING);
         let most = load::mib(quorum.most_resident_kib()?);
-        quorum.end_all()?;
+        quorum.kill_all();
         Ok((most, format!("{most:.1} MiB, the most of any")))
     })?;
     Ok(Target {
