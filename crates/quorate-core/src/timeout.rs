@@ -188,7 +188,7 @@ impl Replica {
             Role::Resigned(role) => (!self.is_shutting_down() && self.epoch.next().is_some())
                 .then_some((role.election_deadline, Timeout::Election)),
         };
-        let paced = self.may_fetch_at.filter(|at| now < *at && !is_leader);
+        let paced = self.may_fetch_at.filter(|at| now < *at);
         let begin_quorum = match &self.role {
             Role::Leader(role) if self.voters.voters().len() > 1 => {
                 Some((role.begin_quorum_deadline, Timeout::BeginQuorumEpoch))
