@@ -18,7 +18,7 @@ pub(super) struct Patch {
     pub(super) scenario: Option<String>,
     /// How many seeds it may take.
     pub(super) cap: Option<u64>,
-    /// The checker that sees it, and no other does.
+    /// The checker that sees it, and in some seed no other does.
     pub(super) only: Option<String>,
     /// The bound within which the exhaustive search finds it too.
     pub(super) explore: Option<String>,
