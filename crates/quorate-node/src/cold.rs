@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quorate_core::message::{LogRange, Response};
@@ -15,8 +16,11 @@ pub(crate) struct ColdAnswer {
     pub(crate) range: LogRange,
     pub(crate) response: Response<LogRange>,
     pub(crate) reply: Reply,
+    pub(crate) is_observer: bool,
     /// The batches, once read; none if they cannot be.
     pub(crate) records: Option<Vec<Bytes>>,
+    /// How long the reading took.
+    pub(crate) took: Duration,
 }
 
 /// So many answers may wait for the disk.
@@ -31,6 +35,7 @@ pub(crate) fn start<F: FileSystem>(
     thread::Builder::new().name("quorate-read".to_owned()).spawn(move || {
         let mut complained = None;
         while let Ok(mut job) = jobs.recv() {
+            let began = Instant::now();
             let LogRange { from, to, max_bytes, .. } = job.range;
             let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
             match reader.read(from, to, max_bytes) {
@@ -46,6 +51,7 @@ pub(crate) fn start<F: FileSystem>(
                 }
                 Err(_) => {}
             }
+            job.took = began.elapsed();
             if done.blocking_send(job).is_err() {
                 return;
             }

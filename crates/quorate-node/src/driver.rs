@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use quorate_core::io::{
     Event, Input, Message, Output, RequestId, StorageTrouble, Timeout, WriteId,
 };
 use quorate_core::message::{
-    ErrorCode, FetchOutcome, LogRange, Received, Response, Unreachable, VoterAnswer,
+    ErrorCode, FetchOutcome, LogRange, Received, Request, Response, Unreachable, VoterAnswer,
 };
 use quorate_core::{Instant as CoreInstant, NodeId, Offset, Replica};
 use quorate_driver::{
@@ -27,6 +28,7 @@ use crate::apply::Applier;
 use crate::cold::ColdAnswer;
 use crate::handle::Command;
 use crate::node::StopReason;
+use crate::observers::Observers;
 
 /// What the commit thread has reported; only the newest counts.
 #[derive(Clone, Debug, Default)]
@@ -61,12 +63,19 @@ pub(crate) struct Driver {
 #[derive(Default)]
 pub(crate) struct State {
     proposals: Proposals<oneshot::Sender<Outcome>>,
-    replies: HashMap<RequestId, Reply>,
+    asked: HashMap<RequestId, Asked>,
+    observers: Observers<Reply>,
     last_request: u64,
     committed: Offset,
     submitted: WriteId,
     durable: WriteId,
     stopping: Option<Stopping>,
+}
+
+/// A request that has no answer yet.
+struct Asked {
+    reply: Reply,
+    is_observer: bool,
 }
 
 /// The node is about to stop: what is on its way still leaves.
@@ -98,6 +107,7 @@ impl Driver {
                 self.step(Input::Tick);
             }
             self.flush();
+            self.serve_observers().await;
             if self.applier.is_gone() && self.state.stopping.is_none() {
                 let reason =
                     self.applier.failure().map_or(StopReason::Died, StopReason::StorageFailed);
@@ -124,7 +134,8 @@ impl Driver {
     async fn wait(&mut self) {
         let core_deadline = self.output.deadline.map(|(at, _)| self.clock + at.since_start());
         let stop = self.state.stopping.as_ref().map(|stopping| stopping.at);
-        let deadline = [core_deadline, stop].into_iter().flatten().min();
+        let observers = self.observers_due(Instant::now());
+        let deadline = [core_deadline, stop, observers].into_iter().flatten().min();
         let sleep = async {
             match deadline {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -185,7 +196,11 @@ impl Driver {
         let Incoming { via, request, reply, .. } = incoming;
         self.state.last_request += 1;
         let id = RequestId(self.state.last_request);
-        self.state.replies.insert(id, reply);
+        let is_observer = match &request {
+            Request::Fetch(fetch) => !self.replica.voters().contains(&fetch.replica),
+            _ => false,
+        };
+        self.state.asked.insert(id, Asked { reply, is_observer });
         self.step(Input::Request { id, via, request });
     }
 
@@ -281,34 +296,71 @@ impl Driver {
         for message in std::mem::take(&mut self.output.messages) {
             match message {
                 Message::Request { to, id, request } => self.peers.send(&to, id, request),
-                Message::Response { id, response } => {
-                    if let Some(reply) = self.state.replies.remove(&id) {
-                        self.answer(reply, response);
+                Message::Response { id, response } => match self.state.asked.remove(&id) {
+                    Some(Asked { reply, is_observer: true }) => {
+                        self.state.observers.push(reply, response)
                     }
-                }
+                    Some(asked) => _ = self.answer(asked, response),
+                    None => {}
+                },
             }
         }
     }
 
-    /// Answers a request, a Fetch with the batches of its range: from memory, or from disk in a while.
-    fn answer(&self, reply: Reply, response: Response<LogRange>) {
+    fn observers_due(&self, now: Instant) -> Option<Instant> {
+        let is_committing = self.state.committed < self.replica.log_end();
+        self.state.observers.due(now, is_committing)
+    }
+
+    /// Answers some of the observers if it is their turn, and lets their connections write.
+    async fn serve_observers(&mut self) {
+        let began = Instant::now();
+        if self.observers_due(began).is_none_or(|due| due > began) {
+            return;
+        }
+        let (mut answers, mut bytes) = (0, 0);
+        while let Some((reply, response)) = self.state.observers.pop(answers, bytes) {
+            if reply.is_closed() {
+                continue;
+            }
+            answers += 1;
+            bytes += self.answer(Asked { reply, is_observer: true }, response);
+        }
+        tokio::task::yield_now().await;
+        self.state.observers.rest(Instant::now(), began.elapsed());
+    }
+
+    /// Answers a request, a Fetch with the batches of its range: from memory, or from disk in a while. Returns how
+    /// many bytes of them there are, or may be.
+    fn answer(&mut self, asked: Asked, response: Response<LogRange>) -> usize {
+        let Asked { reply, is_observer } = asked;
         match self.log.fill(response) {
-            Filled::Ready(response, records) => reply.send(response, records),
+            Filled::Ready(response, records) => {
+                let bytes = records.iter().map(Bytes::len).sum();
+                reply.send(response, records);
+                bytes
+            }
             Filled::Cold(range, response) => {
-                let job = ColdAnswer { range, response, reply, records: None };
+                let took = Duration::ZERO;
+                let job = ColdAnswer { range, response, reply, is_observer, records: None, took };
                 match self.cold.try_send(job) {
+                    Ok(()) if is_observer => self.state.observers.on_cold(),
                     Ok(()) => {}
                     // Too much waits for the disk: the fetcher asks again in a while.
                     Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
                         job.reply.send(unreadable(job.response), Vec::new());
                     }
                 }
+                usize::try_from(range.max_bytes).unwrap_or(usize::MAX)
             }
         }
     }
 
     fn on_cold_answer(&mut self, answer: ColdAnswer) {
-        let ColdAnswer { range, response, reply, records } = answer;
+        let ColdAnswer { range, response, reply, is_observer, records, took } = answer;
+        if is_observer {
+            self.state.observers.on_read(Instant::now(), took);
+        }
         match records {
             Some(records) => {
                 let (response, records) = self.log.fill_cold(range, response, records);

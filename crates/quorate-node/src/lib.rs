@@ -44,6 +44,7 @@ mod config;
 mod driver;
 mod handle;
 mod node;
+mod observers;
 
 pub use config::NodeConfig;
 pub use handle::{Handle, Pending};
