@@ -274,7 +274,7 @@ impl Driver {
         }
         let now_ms = now_ms();
         let mut writes = Vec::with_capacity(self.output.writes.len());
-        for (id, write) in std::mem::take(&mut self.output.writes) {
+        for (id, write) in self.output.writes.drain(..) {
             self.state.submitted = id;
             writes.push((id, self.log.submit(id, write, now_ms)));
         }
@@ -293,7 +293,9 @@ impl Driver {
     }
 
     fn send_messages(&mut self) {
-        for message in std::mem::take(&mut self.output.messages) {
+        // Their room is kept for the next steps, which begin with none of these.
+        let mut messages = std::mem::take(&mut self.output.messages);
+        for message in messages.drain(..) {
             match message {
                 Message::Request { to, id, request } => self.peers.send(&to, id, request),
                 Message::Response { id, response } => match self.state.asked.remove(&id) {
@@ -305,6 +307,7 @@ impl Driver {
                 },
             }
         }
+        self.output.messages = messages;
     }
 
     fn observers_due(&self, now: Instant) -> Option<Instant> {
@@ -371,7 +374,8 @@ impl Driver {
     }
 
     fn notify(&mut self) {
-        for event in std::mem::take(&mut self.output.events) {
+        let mut events = std::mem::take(&mut self.output.events);
+        for event in events.drain(..) {
             match event {
                 Event::HighWatermark(high_watermark) => {
                     self.state.committed = high_watermark;
@@ -398,6 +402,7 @@ impl Driver {
                 Event::ShutDown => self.stop_in(FAREWELL, StopReason::ShutDown),
             }
         }
+        self.output.events = events;
     }
 
     fn on_leader(&mut self, epoch: quorate_core::Epoch, leader: Option<quorate_core::NodeId>) {
