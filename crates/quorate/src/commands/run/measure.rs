@@ -1,8 +1,8 @@
 //! A workload measured from inside, on a thread of its own: how many records commit, and how long each takes.
 //!
 //! At a rate a record's time counts from when it was due, not from when it was appended: one that had to wait for
-//! those before it is as late as its caller would find it. Without a rate as many are appended as have committed, in
-//! one append where the batch allows.
+//! those before it is as late as its caller would find it, and one that finds no room is as late as the window is long.
+//! Without a rate as many are appended as have committed, in one append where the batch allows.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -44,7 +44,7 @@ pub(crate) struct Report {
     /// Of the window.
     seconds: f64,
     records_per_second: f64,
-    /// Of every record that was due within the window.
+    /// Of every record that was due within the window; at a rate, also of those that found no room.
     latency_us: Latency,
     /// Found no room.
     not_appended: u64,
@@ -104,7 +104,8 @@ where
     let (mut begun, mut ended) = (None, None);
     loop {
         let now = Instant::now();
-        if begun.is_none() && now >= begin {
+        // An end in the warm-up is one too: whoever listens waits for both.
+        if begun.is_none() && now >= begin.min(load.tally.end) {
             begun = Some(groups());
             on_mark(Mark::Begins);
         }
@@ -240,6 +241,7 @@ where
             }
             Fate::NotAppended(NotAppended::QueueFull) => {
                 self.tally.not_appended += count;
+                self.count_refused(append.first, count);
                 thread::sleep(BACKOFF);
             }
             Fate::NotAppended(reason) => {
@@ -261,6 +263,13 @@ where
                 dues.for_each(|due| self.tally.latency(due, now, 1));
             }
         }
+    }
+
+    /// A caller would have to come again, for as long as there is no room. Without a rate, the next append is that.
+    fn count_refused(&mut self, first: u64, count: u64) {
+        let (pace, window) = (self.pace, self.tally.window());
+        let dues = (first..first + count).filter_map(|number| pace.due(number));
+        dues.for_each(|due| self.tally.latency(due, due + window, 1));
     }
 
     /// Counts what has no outcome as late as it is by now.
@@ -337,13 +346,17 @@ impl Tally {
         }
     }
 
+    fn window(&self) -> Duration {
+        self.end.saturating_duration_since(self.begin)
+    }
+
     fn end_early(&mut self, now: Instant, why: &'static str) {
         self.ended_early.get_or_insert(why);
         self.end = self.end.min(now);
     }
 
     fn report(&self, durable_groups: u64) -> Report {
-        let seconds = self.end.saturating_duration_since(self.begin).as_secs_f64();
+        let seconds = self.window().as_secs_f64();
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         let at = |quantile| micros(self.nanos.value_at_quantile(quantile));
         Report {
@@ -481,5 +494,27 @@ mod tests {
         assert_eq!((report.not_appended, report.unknown), (4, 4));
         assert_eq!(report.ended_early, Some("leadership was lost"));
         assert_eq!(marks, [Mark::Begins, Mark::Ends]);
+    }
+
+    #[test]
+    fn at_a_rate_a_record_without_room_is_as_late_as_the_window_is_long() {
+        let fate = |number| match number {
+            0 => Fate::NotAppended(NotAppended::QueueFull),
+            _ => COMMITTED,
+        };
+        let (report, _) = measured("rate=200,seconds=1,batch=1", log(Duration::ZERO, fate));
+        assert_eq!((report.not_appended, report.ended_early), (1, None));
+        assert!(report.latency_us.max >= 1_000_000.0, "{report:?}");
+        assert!(report.latency_us.p50 < 1_000_000.0, "{report:?}");
+    }
+
+    #[test]
+    fn what_ends_in_the_warm_up_has_both_marks() {
+        let lost = |_| Fate::OutcomeUnknown { offset: Offset(9), epoch: Epoch(1) };
+        let (report, marks) =
+            measured("inflight=4,seconds=30,warmup=30", log(Duration::from_millis(1), lost));
+        assert_eq!(marks, [Mark::Begins, Mark::Ends]);
+        assert_eq!((report.records, report.unknown), (0, 4));
+        assert_eq!(report.ended_early, Some("leadership was lost"));
     }
 }
