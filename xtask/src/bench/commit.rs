@@ -3,8 +3,10 @@
 //! - [`floor`], [`quorate`], [`etcd`], [`kafka`]: each runs one system once, from nothing, and gives a
 //!   [`sample::Sample`];
 //! - [`generator`]: what the load generators print;
+//! - [`plan`]: what is measured how often, and in which order;
 //! - [`ceiling`]: the highest rate that a system keeps up with;
-//! - [`report`]: medians, ratios and targets.
+//! - [`report`]: medians and ratios;
+//! - [`targets`]: what they are to be.
 //!
 //! The systems alternate within a round, and each runs alone: a machine that is slow for a minute is slow for all.
 
@@ -14,9 +16,11 @@ mod floor;
 mod generator;
 mod kafka;
 pub(super) mod machine;
+mod plan;
 mod quorate;
 mod report;
 mod sample;
+mod targets;
 mod who;
 
 use std::fs;
@@ -26,8 +30,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use self::report::{Ceiling, Measured, Results};
-use self::sample::{Load, Sample, Window};
+use self::plan::{Plan, Row};
+use self::report::{Measured, Results};
+use self::sample::{LeadershipLost, Load, Sample, Window};
+use self::targets::Ceiling;
 use self::who::{System, Who};
 use crate::kafka::Release;
 use crate::kill_loop::build::{self, Binary};
@@ -63,15 +69,18 @@ pub(crate) struct Options {
     /// Records a second, a row of the open loop each, for Quorate and Kafka; 100,20000,60000 if Kafka is measured, else none.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     rates: Option<Vec<u32>>,
-    /// How often each row of Kafka's is measured, with its default linger and with 0.
-    #[arg(long, value_name = "ROUNDS", default_value_t = 1)]
-    kafka_rounds: u32,
+    /// How often each row of Kafka's is measured; unless told as often as others where a target is judged by it, else once.
+    #[arg(long, value_name = "ROUNDS")]
+    kafka_rounds: Option<u32>,
     /// How long Kafka's load runs until its figures are taken: they look back over a minute and more.
     #[arg(long, value_name = "SECONDS", default_value_t = 95, value_parser = clap::value_parser!(u64).range(35..=3600))]
     kafka_seconds: u64,
-    /// Looks for the highest rate at which Quorate, and Kafka with linger 0, keep p99 below 50 ms.
-    #[arg(long)]
+    /// Looks for the highest rate at which Quorate, and Kafka with linger 0, keep p99 below 50 ms, even if Kafka is not measured.
+    #[arg(long, conflicts_with = "no_ceiling")]
     ceiling: bool,
+    /// Does not look for it if Kafka is measured either.
+    #[arg(long)]
+    no_ceiling: bool,
     /// Measures this `quorate` instead of building it.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -89,9 +98,9 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     let mut bench = Bench {
         systems: build(&plan, options.binary.as_deref())?,
+        results: Results::of(&plan),
         plan,
         dir,
-        results: Results::default(),
     };
     let measured = bench.measure_all();
     println!("\n{}", machine::describe(&bench.plan.systems, &bench.dir));
@@ -104,66 +113,6 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     measured.with_context(|| format!("see {}", bench.dir.display()))?;
     fs::remove_dir_all(&bench.dir).with_context(|| bench.dir.display().to_string())?;
     Ok(bench.results.verdict())
-}
-
-/// What is measured how.
-struct Plan {
-    systems: Vec<System>,
-    in_flight: Vec<u32>,
-    rates: Vec<u32>,
-    rounds: u32,
-    kafka_rounds: u32,
-    kafka_length: Duration,
-    ceiling: bool,
-    window: Window,
-}
-
-impl Plan {
-    fn new(options: &Options) -> Result<Plan> {
-        let Ok(warm_up) = Duration::try_from_secs_f64(options.warm_up) else {
-            bail!("--warm-up {}: give seconds", options.warm_up);
-        };
-        let window = Window {
-            record_bytes: options.record_bytes,
-            batch: options.batch,
-            warm_up,
-            length: Duration::from_secs(options.seconds),
-        };
-        if options.quick {
-            return Ok(Plan {
-                systems: vec![System::Floor, System::Quorate],
-                in_flight: vec![1, 64],
-                rates: Vec::new(),
-                rounds: 1,
-                kafka_rounds: 0,
-                kafka_length: Duration::ZERO,
-                ceiling: false,
-                window: Window {
-                    warm_up: Duration::from_millis(300),
-                    length: Duration::from_secs(1),
-                    ..window
-                },
-            });
-        }
-        let has_kafka = options.systems.contains(&System::Kafka);
-        Ok(Plan {
-            systems: options.systems.clone(),
-            in_flight: options.inflight.clone(),
-            rates: options.rates.clone().unwrap_or_else(|| match has_kafka {
-                true => vec![100, 20_000, 60_000],
-                false => Vec::new(),
-            }),
-            rounds: options.rounds,
-            kafka_rounds: options.kafka_rounds,
-            kafka_length: Duration::from_secs(options.kafka_seconds),
-            ceiling: options.ceiling,
-            window,
-        })
-    }
-
-    fn has(&self, system: System) -> bool {
-        self.systems.contains(&system)
-    }
 }
 
 /// What was built or found of the systems that are measured.
@@ -208,124 +157,114 @@ struct Bench {
     results: Results,
 }
 
+/// For how long a rate is held that shorter trials have found.
+const HOLD: Duration = Duration::from_secs(30);
+
 impl Bench {
     fn measure_all(&mut self) -> Result<()> {
-        for round in 1..=self.plan.rounds.max(self.plan.kafka_rounds) {
-            if round <= self.plan.rounds {
-                for in_flight in self.plan.in_flight.clone() {
-                    self.closed(round, in_flight)?;
+        for round in 1..=self.plan.rounds() {
+            for row in self.plan.rows.clone() {
+                if round <= row.rounds {
+                    self.row(round, row)?;
                 }
             }
-            for rate in self.plan.rates.clone() {
-                self.open(round, rate)?;
-            }
         }
-        if self.plan.ceiling {
-            self.ceilings()?;
+        for who in self.plan.ceilings.clone() {
+            let ceiling = self.ceiling(who)?;
+            self.results.ceilings.push(ceiling);
         }
         Ok(())
     }
 
-    /// One row of the closed loop, of all systems.
-    fn closed(&mut self, round: u32, in_flight: u32) -> Result<()> {
-        let load = Load::Closed(in_flight);
-        let window = self.plan.window;
-        if let Some(binary) = self.systems.floor.clone() {
-            self.sample(Who::Floor, load, round, |dir| {
-                floor::measure(&binary, dir, in_flight, &window)
-            })?;
-        }
-        if let Some(binary) = self.systems.quorate.clone() {
-            self.sample(Who::Quorate, load, round, |dir| {
-                quorate::measure(&binary, dir, load, &window)
-            })?;
-        }
-        if let Some(etcd) = self.systems.etcd.clone() {
-            self.sample(Who::Etcd, load, round, |dir| {
-                etcd::measure(&etcd, dir, in_flight, &window)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// One row of the open loop, of those that have one.
-    fn open(&mut self, round: u32, rate: u32) -> Result<()> {
-        let load = Load::Open(rate);
-        let Plan { window, kafka_length, kafka_rounds, rounds, .. } = self.plan;
-        if let Some(binary) = self.systems.quorate.clone()
-            && round <= rounds
-        {
-            self.sample(Who::Quorate, load, round, |dir| {
-                quorate::measure(&binary, dir, load, &window)
-            })?;
-        }
-        if let Some(release) = self.systems.kafka.clone()
-            && round <= kafka_rounds
-        {
-            for (who, linger_ms) in [(Who::Kafka, None), (Who::KafkaNoLinger, Some(0))] {
-                let run = kafka::Run { rate, linger_ms, length: kafka_length };
-                self.sample(who, load, round, |dir| kafka::measure(&release, dir, run, &window))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The highest rates of those that are driven at a rate.
-    fn ceilings(&mut self) -> Result<()> {
-        let window = self.plan.window;
-        if let Some(binary) = self.systems.quorate.clone() {
-            self.ceiling(Who::Quorate, 200_000, |dir, rate| {
-                quorate::measure(&binary, dir, Load::Open(rate), &window)
-            })?;
-        }
-        if let Some(release) = self.systems.kafka.clone() {
-            let length = self.plan.kafka_length;
-            self.ceiling(Who::KafkaNoLinger, 20_000, |dir, rate| {
-                let run = kafka::Run { rate, linger_ms: Some(0), length };
-                kafka::measure(&release, dir, run, &window)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn ceiling(
-        &mut self,
-        who: Who,
-        first: u32,
-        measure: impl Fn(&Path, u32) -> Result<Sample>,
-    ) -> Result<()> {
-        let rate = ceiling::find(first, |rate| {
-            let what = format!("ceiling, {}, {}", Load::Open(rate), who.name());
-            let sample = self.measure(&what, |dir| measure(dir, rate))?;
-            Ok(ceiling::keeps_up(rate, &sample))
-        })?;
-        self.results.ceilings.push(Ceiling { who, rate });
-        Ok(())
-    }
-
-    fn sample(
-        &mut self,
-        who: Who,
-        load: Load,
-        round: u32,
-        measure: impl FnOnce(&Path) -> Result<Sample>,
-    ) -> Result<()> {
+    /// One round of a row.
+    fn row(&mut self, round: u32, row: Row) -> Result<()> {
+        let Row { who, load, .. } = row;
         let what = format!("round {round}, {load}, {}", who.name());
-        let sample = self.measure(&what, measure)?;
+        let sample = self.measure(&what, |dir| {
+            let sample = self.once(who, load, self.plan.length(who), dir)?;
+            sample.check(who, load)?;
+            Ok(sample)
+        })?;
         self.results.measured.push(Measured { who, load, round, sample });
         Ok(())
     }
 
+    /// The highest rate of a system that is driven at a rate.
+    fn ceiling(&self, who: Who) -> Result<Ceiling> {
+        let trial = self.plan.length(who);
+        let (first, hold) = match who {
+            // Its figures look back so far that each trial is as long.
+            Who::Kafka | Who::KafkaNoLinger => (20_000, trial),
+            _ => (200_000, HOLD.max(trial)),
+        };
+        let found = ceiling::find(first, |rate| self.keeps_up(who, rate, trial))?;
+        let held = match hold > trial {
+            true => ceiling::hold(found, |rate| self.keeps_up(who, rate, hold))?,
+            false => found,
+        };
+        Ok(Ceiling { who, found, trial, held, hold })
+    }
+
+    fn keeps_up(&self, who: Who, rate: u32, length: Duration) -> Result<bool> {
+        let load = Load::Open(rate);
+        let what = format!("ceiling, {load} for {} s, {}", length.as_secs(), who.name());
+        match self.measure(&what, |dir| self.once(who, load, length, dir)) {
+            Ok(sample) => Ok(ceiling::keeps_up(rate, &sample)),
+            Err(error) if error.is::<LeadershipLost>() => {
+                println!("{CHECK}: {error:#}");
+                self.clear()?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs one system, from nothing.
+    fn once(&self, who: Who, load: Load, length: Duration, dir: &Path) -> Result<Sample> {
+        let window = Window { length, ..self.plan.window };
+        let Systems { floor, quorate, etcd, kafka } = &self.systems;
+        let missing = || format!("{} was not built", who.name());
+        let of_quorate = |window: &Window| {
+            quorate::measure(quorate.as_ref().with_context(missing)?, dir, load, window)
+        };
+        let of_kafka = |rate, linger_ms| {
+            let run = kafka::Run { rate, linger_ms, length };
+            kafka::measure(kafka.as_ref().with_context(missing)?, dir, run, &window)
+        };
+        match (who, load) {
+            (Who::Floor, Load::Closed(in_flight)) => {
+                floor::measure(floor.as_ref().with_context(missing)?, dir, in_flight, &window)
+            }
+            (Who::Quorate, _) => of_quorate(&window),
+            (Who::QuorateCalls, _) => of_quorate(&Window { batch: Some(1), ..window }),
+            (Who::Etcd, Load::Closed(in_flight)) => {
+                etcd::measure(etcd.as_ref().with_context(missing)?, dir, in_flight, &window)
+            }
+            (Who::Kafka, Load::Open(rate)) => of_kafka(rate, None),
+            (Who::KafkaNoLinger, Load::Open(rate)) => of_kafka(rate, Some(0)),
+            _ => bail!("{} has no such load", who.name()),
+        }
+    }
+
     /// One measurement, in a directory of its own.
     fn measure(&self, what: &str, measure: impl FnOnce(&Path) -> Result<Sample>) -> Result<Sample> {
-        let dir = self.dir.join("sample");
+        let dir = self.sample_dir();
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
         // What others have left for the disk to do is not ours to measure.
         rustix::fs::sync();
         let start = Instant::now();
         let sample = measure(&dir).with_context(|| what.to_owned())?;
         println!("{CHECK}: {what}: {sample} ({:.0} s)", start.elapsed().as_secs_f64());
-        fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        self.clear()?;
         Ok(sample)
+    }
+
+    fn sample_dir(&self) -> PathBuf {
+        self.dir.join("sample")
+    }
+
+    fn clear(&self) -> Result<()> {
+        let dir = self.sample_dir();
+        fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())
     }
 }

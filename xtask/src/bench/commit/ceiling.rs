@@ -1,4 +1,4 @@
-//! The highest rate that a system keeps up with.
+//! The highest rate that a system keeps up with: found in short trials, and then held for longer.
 
 use anyhow::Result;
 
@@ -21,7 +21,7 @@ const LEAST: u32 = 100;
 const MOST: u32 = 10_000_000;
 
 /// How often the gap between a rate that is kept up with and one that is not is halved: to a factor of 2^(1/4).
-const HALVINGS: u32 = 2;
+const HALVINGS: i32 = 2;
 
 /// Doubles or halves the first rate until one is kept up with and its double is not, and looks closer. 0 if none is.
 pub(super) fn find(first: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<u32> {
@@ -59,6 +59,16 @@ pub(super) fn find(first: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Re
     Ok(below)
 }
 
+/// Steps down from a rate that was found until one holds. 0 if none does.
+pub(super) fn hold(found: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<u32> {
+    let mut rate = found;
+    while rate > 0 && !holds(rate)? {
+        let below = rounded(f64::from(rate) / 2_f64.powf(0.5_f64.powi(HALVINGS)));
+        rate = if rate > LEAST { below.max(LEAST) } else { 0 };
+    }
+    Ok(rate)
+}
+
 /// A rate with two digits that are not 0.
 fn rounded(rate: f64) -> u32 {
     let unit = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
@@ -91,18 +101,25 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_behind_does_not_keep_up() {
-        let sample = Sample {
-            commits_per_second: 960.0,
-            p50_us: None,
-            p75_us: None,
-            p99_us: Some(49_000.0),
-            p999_us: None,
-            records_per_fsync: None,
-            cpu_us_per_commit: None,
-            memory_mib: None,
-            failed: 0,
+    fn what_does_not_hold_goes_a_step_down() {
+        let held = |found: u32, limit: u32| {
+            let mut tried = Vec::new();
+            let rate = hold(found, |rate| {
+                tried.push(rate);
+                Ok(rate <= limit)
+            });
+            (rate.expect("it never fails"), tried)
         };
+        assert_eq!(held(30_000, 30_000), (30_000, vec![30_000]));
+        assert_eq!(held(30_000, 22_000), (21_000, vec![30_000, 25_000, 21_000]));
+        assert_eq!(held(130, 50), (0, vec![130, 110, 100]));
+        assert_eq!(held(0, 50), (0, vec![]));
+    }
+
+    #[test]
+    fn what_falls_behind_does_not_keep_up() {
+        let sample =
+            Sample { commits_per_second: 960.0, p99_us: Some(49_000.0), ..Sample::default() };
         assert!(keeps_up(1000, &sample));
         assert!(!keeps_up(1100, &sample));
         assert!(!keeps_up(1000, &Sample { p99_us: Some(51_000.0), ..sample.clone() }));

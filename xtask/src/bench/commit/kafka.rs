@@ -139,12 +139,14 @@ impl Printed {
             }
             _ => (None, recent.last().map(|(_, used)| used.peak_mib)),
         };
+        // Where it has counted nothing it prints NaN.
+        let micros = |millis: f64| millis.is_finite().then_some(millis * 1000.0);
         Sample {
             commits_per_second,
             p50_us: None,
-            p75_us: Some(self.p75 * 1000.0),
-            p99_us: Some(self.p99 * 1000.0),
-            p999_us: Some(self.p999 * 1000.0),
+            p75_us: micros(self.p75),
+            p99_us: micros(self.p99),
+            p999_us: micros(self.p999),
             records_per_fsync: None,
             cpu_us_per_commit,
             memory_mib,
@@ -169,11 +171,14 @@ mod tests {
             length: Duration::from_secs(3),
         };
         let start = Instant::now();
-        let read = [(start, Used::default()), (start + EVERY, Used::default())];
+        let used = Used { cpu_seconds: 2.0, peak_mib: 1.0 };
+        let read = [(start, Used::default()), (start + EVERY, used)];
         let sample = printed.sample(&window, &read);
         assert_eq!((sample.commits_per_second, sample.p75_us), (10_000.0, Some(52_000.0)));
-        assert_eq!((sample.p99_us, sample.cpu_us_per_commit), (Some(241_000.0), Some(0.0)));
+        assert_eq!((sample.p99_us, sample.cpu_us_per_commit), (Some(241_000.0), Some(40.0)));
         assert_eq!(printed.sample(&window, &read[..1]).cpu_us_per_commit, None);
+        let nothing = "Throughput (bytes/second): NaN, Latency (ms): NaN p75 NaN p99 NaN p999";
+        assert_eq!(parse(nothing).expect("a line").sample(&window, &read).p75_us, None);
         assert!(parse("Throughput: 1").is_err());
     }
 }

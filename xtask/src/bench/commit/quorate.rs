@@ -6,12 +6,16 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::generator::{Generators, Report};
-use super::sample::{Load, Sample, Window, count, number};
+use super::sample::{LeadershipLost, Load, Sample, Window, count, number};
 use crate::interop::process::Process;
 use crate::kill_loop::build::Binary;
 use crate::kill_loop::cluster::{Cluster, NODES};
 
-/// Formats three voters with the defaults, and measures once.
+/// Why a measurement ends early that another one may not.
+const LOST: &str = "leadership was lost";
+
+/// Formats three voters with the defaults, and measures once. The error is [`LeadershipLost`] where the leader did not
+/// stay the same.
 pub(super) fn measure(binary: &Binary, dir: &Path, load: Load, window: &Window) -> Result<Sample> {
     let cluster = Cluster::format(binary, dir.join("quorum"), "")?;
     let spec = spec(load, window);
@@ -45,8 +49,10 @@ fn spec(load: Load, window: &Window) -> String {
 
 fn sample(measured: &Report) -> Result<Sample> {
     let Report { report, before, after } = measured;
-    if let Some(why) = report["ended_early"].as_str() {
-        bail!("the measurement ended early: {why}");
+    match report["ended_early"].as_str() {
+        None => {}
+        Some(LOST) => return Err(LeadershipLost.into()),
+        Some(why) => bail!("the measurement ended early: {why}"),
     }
     let records = number(report, "/records")?;
     let groups = number(report, "/durable_groups")?;
@@ -103,7 +109,9 @@ mod tests {
         let read = sample(&report(None)).expect("a report");
         assert_eq!((read.commits_per_second, read.failed), (100.0, 6));
         assert_eq!((read.p99_us, read.records_per_fsync), (Some(4.0), Some(30.0)));
-        let error = sample(&report(Some("leadership was lost"))).expect_err("early");
-        assert!(error.to_string().contains("leadership was lost"), "{error}");
+        let early = |why| sample(&report(Some(why))).expect_err("early");
+        assert!(early("leadership was lost").is::<LeadershipLost>());
+        let error = early("the node has stopped");
+        assert!(!error.is::<LeadershipLost>() && error.to_string().contains("stopped"), "{error}");
     }
 }

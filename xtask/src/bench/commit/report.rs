@@ -1,10 +1,12 @@
-//! Tables of medians, and what the targets come to. All ratios are taken within a round, and then their median.
+//! Tables of medians. All ratios are taken within a round, and then their median.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::plan::{Plan, Row};
 use super::sample::{Load, Sample, grouped};
+use super::targets::{self, Ceiling, Line};
 use super::who::Who;
 
 /// A sample and where it belongs.
@@ -16,30 +18,25 @@ pub(super) struct Measured {
     pub(super) sample: Sample,
 }
 
-/// The highest rate that a system keeps up with, if any of those offered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ceiling {
-    pub(super) who: Who,
-    pub(super) rate: u32,
-}
-
-/// Everything that was measured.
+/// Everything that was measured, and was to be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Results {
+    pub(super) asked: Vec<Row>,
     pub(super) measured: Vec<Measured>,
+    pub(super) asked_ceilings: Vec<Who>,
     pub(super) ceilings: Vec<Ceiling>,
 }
 
 /// One figure of a sample.
-type Figure = fn(&Sample) -> Option<f64>;
+pub(super) type Figure = fn(&Sample) -> Option<f64>;
 
-const COMMITS: Figure = |sample| Some(sample.commits_per_second);
-const P50: Figure = |sample| sample.p50_us;
-const P75: Figure = |sample| sample.p75_us;
-const P99: Figure = |sample| sample.p99_us;
+pub(super) const COMMITS: Figure = |sample| Some(sample.commits_per_second);
+pub(super) const P50: Figure = |sample| sample.p50_us;
+pub(super) const P75: Figure = |sample| sample.p75_us;
+pub(super) const P99: Figure = |sample| sample.p99_us;
 const P999: Figure = |sample| sample.p999_us;
 const PER_FSYNC: Figure = |sample| sample.records_per_fsync;
-const CPU: Figure = |sample| sample.cpu_us_per_commit;
+pub(super) const CPU: Figure = |sample| sample.cpu_us_per_commit;
 const MEMORY: Figure = |sample| sample.memory_mib;
 
 /// A column of a table.
@@ -58,12 +55,13 @@ const CLOSED: [Column; 6] = [
     Column { name: "memory MiB", figure: MEMORY, shown: grouped },
 ];
 
-const OPEN: [Column; 7] = [
+const OPEN: [Column; 8] = [
     Column { name: "commits/s", figure: COMMITS, shown: grouped },
     Column { name: "p50 ms", figure: P50, shown: in_millis },
     Column { name: "p75 ms", figure: P75, shown: in_millis },
     Column { name: "p99 ms", figure: P99, shown: in_millis },
     Column { name: "p999 ms", figure: P999, shown: in_millis },
+    Column { name: "records/fsync", figure: PER_FSYNC, shown: one_decimal },
     Column { name: "CPU us/commit", figure: CPU, shown: one_decimal },
     Column { name: "memory MiB", figure: MEMORY, shown: grouped },
 ];
@@ -76,58 +74,23 @@ fn one_decimal(number: f64) -> String {
     format!("{number:.1}")
 }
 
-/// What a figure of one system is to be, as a multiple of another's.
-struct Target {
-    what: &'static str,
-    figure: Figure,
-    load: Load,
-    over: Who,
-    bound: Bound,
-}
-
-#[derive(Clone, Copy)]
-enum Bound {
-    AtMost(f64),
-    AtLeast(f64),
-}
-
-impl Bound {
-    fn holds(self, ratio: f64) -> bool {
-        match self {
-            Bound::AtMost(most) => ratio <= most,
-            Bound::AtLeast(least) => ratio >= least,
-        }
-    }
-
-    fn text(self) -> String {
-        match self {
-            Bound::AtMost(most) => format!("at most {most}"),
-            Bound::AtLeast(least) => format!("at least {least}"),
-        }
-    }
-}
-
-fn targets() -> [Target; 8] {
-    use Bound::{AtLeast, AtMost};
-    use Load::{Closed, Open};
-    use Who::{Etcd, Floor, KafkaNoLinger};
-    let target = |what, figure, load, over, bound| Target { what, figure, load, over, bound };
-    [
-        target("p50", P50, Closed(1), Floor, AtMost(1.5)),
-        target("commits/s", COMMITS, Closed(64), Floor, AtLeast(0.5)),
-        target("commits/s", COMMITS, Closed(256), Floor, AtLeast(0.5)),
-        target("p99", P99, Closed(64), Floor, AtMost(2.0)),
-        target("commits/s", COMMITS, Closed(64), Etcd, AtLeast(10.0)),
-        target("CPU/commit", CPU, Closed(64), Etcd, AtMost(0.1)),
-        target("p75", P75, Open(100), KafkaNoLinger, AtMost(0.2)),
-        target("p99", P99, Open(20_000), KafkaNoLinger, AtMost(0.05)),
-    ]
-}
-
-/// Quorate's ceiling over Kafka's.
-const CEILING_RATIO: f64 = 10.0;
+/// What is told of the floor too, as a multiple of it.
+const OF_THE_FLOOR: [(&str, Figure); 3] = [
+    ("commits/s, of the floor's", COMMITS),
+    ("p50, of the floor's", P50),
+    ("p99, of the floor's", P99),
+];
 
 impl Results {
+    /// None of what a plan asks for.
+    pub(super) fn of(plan: &Plan) -> Results {
+        Results {
+            asked: plan.rows.clone(),
+            asked_ceilings: plan.ceilings.clone(),
+            ..Results::default()
+        }
+    }
+
     /// All tables, in Markdown.
     pub(super) fn tables(&self) -> String {
         let mut text = String::new();
@@ -139,11 +102,19 @@ impl Results {
         text
     }
 
-    /// How many of the targets that were measured are met.
+    /// How many of the targets that were asked for are met, and which are not.
     pub(super) fn verdict(&self) -> String {
-        let lines = self.targets();
-        let met = lines.iter().filter(|line| line.met).count();
-        format!("{met} of {} targets met, {} samples", lines.len(), self.measured.len())
+        let lines = targets::judge(self);
+        let missed = lines.iter().filter(|line| !line.is_met);
+        let missed: Vec<String> = missed
+            .map(|Line { who, over, what, .. }| format!("{what}, {who} over {over}"))
+            .collect();
+        let (samples, met) = (self.measured.len(), lines.len() - missed.len());
+        let mut text = format!("{samples} samples, {met} of {} targets met", lines.len());
+        if !missed.is_empty() {
+            let _ = write!(text, ", missed: {}", missed.join("; "));
+        }
+        text
     }
 
     /// Every sample.
@@ -159,10 +130,15 @@ impl Results {
                 json!({"system": who.name(), kind: number, "round": round, "figures": sample.json()})
             })
             .collect();
-        let ceilings = self
-            .ceilings
-            .iter()
-            .map(|ceiling| json!({"system": ceiling.who.name(), "rate": ceiling.rate}));
+        let ceilings = self.ceilings.iter().map(|Ceiling { who, found, trial, held, hold }| {
+            json!({
+                "system": who.name(),
+                "found": found,
+                "trialSeconds": trial.as_secs_f64(),
+                "held": held,
+                "holdSeconds": hold.as_secs_f64(),
+            })
+        });
         json!({"samples": samples, "ceilings": ceilings.collect::<Vec<_>>()})
     }
 
@@ -187,8 +163,9 @@ impl Results {
         let has_floor = rows.iter().any(|(_, who)| *who == Who::Floor);
         let mut names: Vec<&str> = columns.iter().map(|column| column.name).collect();
         if has_floor {
-            names.extend(["commits/s, of the floor's", "p50, of the floor's"]);
+            names.extend(OF_THE_FLOOR.map(|(name, _)| name));
         }
+        names.push("failed");
         let _ = writeln!(text, "### {title}\n\n| load | system | {} |", names.join(" | "));
         let _ = writeln!(text, "|---|---|{}", "--:|".repeat(names.len()));
         for (load, who) in rows {
@@ -197,10 +174,12 @@ impl Results {
                 .map(|column| cell(&self.figures(who, load, column.figure), column.shown))
                 .collect();
             if has_floor {
-                cells.extend([COMMITS, P50].map(|figure| {
+                cells.extend(OF_THE_FLOOR.map(|(_, figure)| {
                     cell(&self.ratios(who, Who::Floor, load, figure), |ratio| format!("{ratio:.2}"))
                 }));
             }
+            let failed: u64 = self.samples(who, load).map(|sample| sample.failed).sum();
+            cells.push(failed.to_string());
             let _ = writeln!(text, "| {load} | {} | {} |", who.name(), cells.join(" | "));
         }
         text.push('\n');
@@ -210,97 +189,64 @@ impl Results {
         if self.ceilings.is_empty() {
             return;
         }
-        let _ = writeln!(text, "### Ceiling\n\n| system | highest rate kept up with |\n|---|--:|");
-        for Ceiling { who, rate } in &self.ceilings {
-            let _ = writeln!(text, "| {} | {} records/s |", who.name(), grouped(f64::from(*rate)));
+        let _ = writeln!(
+            text,
+            "### Ceiling\n\n| system | found, records/s | in trials of | held, records/s | for |\n|---|--:|--:|--:|--:|"
+        );
+        for Ceiling { who, found, trial, held, hold } in &self.ceilings {
+            let [found, held] = [found, held].map(|rate| grouped(f64::from(*rate)));
+            let [trial, hold] = [trial, hold].map(|length| format!("{} s", length.as_secs()));
+            let _ = writeln!(text, "| {} | {found} | {trial} | {held} | {hold} |", who.name());
         }
         text.push('\n');
     }
 
     fn target_table(&self, text: &mut String) {
-        let lines = self.targets();
+        let lines = targets::judge(self);
         if lines.is_empty() {
             return;
         }
         let _ = writeln!(
             text,
-            "### Targets\n\n| Quorate over | figure | target | measured | met |\n|---|---|---|--:|---|"
+            "### Targets\n\n| system | over | figure | target | measured | met |\n|---|---|---|---|--:|---|"
         );
-        for Line { over, what, target, measured, met } in lines {
-            let met = if met { "yes" } else { "**no**" };
-            let _ = writeln!(text, "| {over} | {what} | {target} | {measured} | {met} |");
+        for Line { who, over, what, bound, measured, is_met } in lines {
+            let met = if is_met { "yes" } else { "**no**" };
+            let _ = writeln!(text, "| {who} | {over} | {what} | {bound} | {measured} | {met} |");
         }
         text.push('\n');
     }
 
-    /// The targets for which both sides were measured.
-    fn targets(&self) -> Vec<Line> {
-        let mut lines: Vec<Line> = targets()
-            .iter()
-            .filter_map(|target| {
-                let ratios = self.ratios(Who::Quorate, target.over, target.load, target.figure);
-                let middle = median(&ratios)?;
-                Some(Line {
-                    over: target.over.name(),
-                    what: format!("{}, {}", target.what, target.load),
-                    target: target.bound.text(),
-                    measured: cell(&ratios, |ratio| format!("{ratio:.3}")),
-                    met: target.bound.holds(middle),
-                })
-            })
-            .collect();
-        let ceiling = |who| {
-            let found = self.ceilings.iter().find(|ceiling| ceiling.who == who);
-            found.map(|ceiling| f64::from(ceiling.rate)).filter(|rate| *rate > 0.0)
-        };
-        if let (Some(ours), Some(theirs)) = (ceiling(Who::Quorate), ceiling(Who::KafkaNoLinger)) {
-            let bound = Bound::AtLeast(CEILING_RATIO);
-            lines.push(Line {
-                over: Who::KafkaNoLinger.name(),
-                what: "highest rate kept up with".to_owned(),
-                target: bound.text(),
-                measured: format!("{:.1}", ours / theirs),
-                met: bound.holds(ours / theirs),
-            });
-        }
-        lines
+    fn samples(&self, who: Who, load: Load) -> impl Iterator<Item = &Sample> {
+        let of = self.measured.iter().filter(move |one| one.who == who && one.load == load);
+        of.map(|one| &one.sample)
     }
 
     fn figures(&self, who: Who, load: Load, figure: Figure) -> Vec<f64> {
-        let of = self.measured.iter().filter(|one| one.who == who && one.load == load);
-        of.filter_map(|measured| figure(&measured.sample)).collect()
+        self.samples(who, load).filter_map(figure).filter(|figure| figure.is_finite()).collect()
     }
 
-    /// One system's figure over another's, round by round.
-    fn ratios(&self, who: Who, over: Who, load: Load, figure: Figure) -> Vec<f64> {
+    /// The samples of two systems, round by round.
+    pub(super) fn pairs(&self, who: Who, over: Who, load: Load) -> Vec<(&Sample, &Sample)> {
         let of = |who: Who, round: u32| {
-            let found = self
-                .measured
-                .iter()
-                .find(|one| one.who == who && one.load == load && one.round == round);
-            found.and_then(|measured| figure(&measured.sample))
+            let is_it = |one: &&Measured| one.who == who && one.load == load && one.round == round;
+            self.measured.iter().find(is_it).map(|one| &one.sample)
         };
         let rounds = self.measured.iter().map(|measured| measured.round).max().unwrap_or(0);
-        (1..=rounds)
-            .filter_map(|round| {
-                let (upper, lower) = (of(who, round)?, of(over, round)?);
-                (lower > 0.0).then(|| upper / lower)
-            })
-            .collect()
+        (1..=rounds).filter_map(|round| Some((of(who, round)?, of(over, round)?))).collect()
     }
-}
 
-/// A line of the table of targets.
-struct Line {
-    over: &'static str,
-    what: String,
-    target: String,
-    measured: String,
-    met: bool,
+    /// One system's figure over another's, of the rounds in which both have one.
+    pub(super) fn ratios(&self, who: Who, over: Who, load: Load, figure: Figure) -> Vec<f64> {
+        let pairs = self.pairs(who, over, load).into_iter();
+        let ratios = pairs.filter_map(|(upper, lower)| Some(figure(upper)? / figure(lower)?));
+        // It is none over nothing, or where either is none.
+        ratios.filter(|ratio| ratio.is_finite()).collect()
+    }
 }
 
 /// The median, and the least and most if there are several.
-fn cell(figures: &[f64], shown: impl Fn(f64) -> String) -> String {
+pub(super) fn cell(figures: &[f64], shown: impl Fn(f64) -> String) -> String {
     let Some(middle) = median(figures) else { return "-".to_owned() };
     if figures.len() == 1 {
         return shown(middle);
@@ -323,19 +269,18 @@ pub(super) fn median(figures: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn measured(who: Who, round: u32, commits_per_second: f64) -> Measured {
         let sample = Sample {
             commits_per_second,
             p50_us: Some(100_000.0 / commits_per_second),
-            p75_us: None,
-            p99_us: None,
-            p999_us: None,
-            records_per_fsync: None,
-            cpu_us_per_commit: None,
+            p99_us: Some(200_000.0 / commits_per_second),
             memory_mib: Some(1.0),
-            failed: 0,
+            failed: u64::from(round - 1),
+            ..Sample::default()
         };
         Measured { who, load: Load::Closed(64), round, sample }
     }
@@ -349,7 +294,10 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round() {
-        let results = Results {
+        let mut results = Results {
+            asked: [Who::Floor, Who::Quorate]
+                .map(|who| Row { who, load: Load::Closed(64), rounds: 3 })
+                .to_vec(),
             // The machine was ten times slower in the second round.
             measured: vec![
                 measured(Who::Floor, 1, 1000.0),
@@ -358,23 +306,59 @@ mod tests {
                 measured(Who::Quorate, 2, 60.0),
                 measured(Who::Quorate, 3, 5.0),
             ],
-            ceilings: Vec::new(),
+            ..Results::default()
         };
         let text = results.tables();
         let row = "| 64 in flight | Quorate | 60 (5 to 600) |";
         assert!(text.contains(row), "{text}");
-        let target =
-            "| floor | commits/s, 64 in flight | at least 0.5 | 0.600 (0.600 to 0.600) | yes |";
+        let ends = |end: &str| text.lines().any(|line| line.ends_with(end));
+        let p99 = "| 1.67 (1.67 to 1.67) | 1.67 (1.67 to 1.67) | 3 |";
+        assert!(ends("| p50, of the floor's | p99, of the floor's | failed |"), "{text}");
+        assert!(ends(p99), "the records that failed in all rounds: {text}");
+        // Of the second round, in which some failed.
+        assert!(ends("| 0.600 (0.600 to 0.600), but 2 records failed | **no** |"), "{text}");
+
+        results.measured.retain(|one| one.round == 1);
+        let text = results.tables();
+        let target = "| Quorate | floor | commits/s at 64 in flight | at least 0.5 | 0.600 | yes |";
         assert!(text.contains(target), "{text}");
-        assert!(results.verdict().starts_with("1 of 1 targets met"), "{}", results.verdict());
+        assert_eq!(results.verdict(), "2 samples, 2 of 2 targets met");
     }
 
     #[test]
-    fn a_ceiling_counts_as_a_target() {
-        let ceilings = [(Who::Quorate, 500), (Who::KafkaNoLinger, 100)];
-        let ceilings = ceilings.map(|(who, rate)| Ceiling { who, rate }).to_vec();
-        let results = Results { measured: Vec::new(), ceilings };
-        assert!(results.tables().contains("| at least 10 | 5.0 | **no** |"));
-        assert!(results.verdict().starts_with("0 of 1 targets"));
+    fn the_last_line_names_what_was_missed() {
+        let asked = [Who::Floor, Who::Quorate];
+        let results = Results {
+            asked: asked.map(|who| Row { who, load: Load::Closed(64), rounds: 1 }).to_vec(),
+            measured: vec![measured(Who::Floor, 1, 1000.0), measured(Who::Quorate, 1, 100.0)],
+            ..Results::default()
+        };
+        let missed = "missed: commits/s at 64 in flight, Quorate over floor; p99 at 64 in flight, Quorate over floor";
+        assert_eq!(results.verdict(), format!("2 samples, 0 of 2 targets met, {missed}"));
+    }
+
+    #[test]
+    fn an_open_loop_tells_records_for_each_fsync() {
+        let sample =
+            Sample { commits_per_second: 99.0, records_per_fsync: Some(7.5), ..Sample::default() };
+        let one = Measured { who: Who::Quorate, load: Load::Open(100), round: 1, sample };
+        let text = Results { measured: vec![one], ..Results::default() }.tables();
+        assert!(
+            text.contains("| 100 records/s | Quorate | 99 | - | - | - | - | 7.5 | - | - | 0 |"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_ceiling_is_told_with_what_it_was_found_by() {
+        let ceilings = vec![Ceiling {
+            who: Who::Quorate,
+            found: 400_000,
+            trial: Duration::from_secs(3),
+            held: 340_000,
+            hold: Duration::from_secs(30),
+        }];
+        let text = Results { ceilings, ..Results::default() }.tables();
+        assert!(text.contains("| Quorate | 400,000 | 3 s | 340,000 | 30 s |"), "{text}");
     }
 }

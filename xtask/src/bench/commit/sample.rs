@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use super::who::Who;
 use crate::usage::{self, Usage};
 
 /// The load that a system is put under.
@@ -37,7 +38,7 @@ pub(super) struct Window {
 }
 
 /// One measurement of one system.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pub(super) commits_per_second: f64,
     /// Latencies in microseconds; none where the system does not tell.
@@ -56,6 +57,19 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// Fails where this is no measurement: nothing was committed, or a closed loop of ours was not one.
+    pub(super) fn check(&self, who: Who, load: Load) -> Result<()> {
+        if self.commits_per_second.is_nan() || self.commits_per_second <= 0.0 {
+            bail!("nothing was committed within the window");
+        }
+        let is_closed = matches!(load, Load::Closed(_));
+        // What others fail at is theirs: it is in the table, and meets no target.
+        if is_closed && who != Who::Etcd && self.failed > 0 {
+            bail!("{} records failed in a closed loop", self.failed);
+        }
+        Ok(())
+    }
+
     pub(super) fn json(&self) -> Value {
         json!({
             "commitsPerSecond": self.commits_per_second,
@@ -90,10 +104,25 @@ impl fmt::Display for Sample {
     }
 }
 
+/// The node that measured leads no more.
+#[derive(Debug)]
+pub(super) struct LeadershipLost;
+
+impl fmt::Display for LeadershipLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("leadership was lost")
+    }
+}
+
+impl std::error::Error for LeadershipLost {}
+
+/// Processor time is told in hundredths of a second: with fewer than a hundred of them a figure would be their rounding.
+const LEAST_CPU_SECONDS: f64 = 1.0;
+
 /// What several processes have used together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
-    cpu_seconds: f64,
+    pub(super) cpu_seconds: f64,
     pub(super) peak_mib: f64,
 }
 
@@ -109,9 +138,10 @@ impl Used {
         Ok(used)
     }
 
-    /// Microseconds of processor for each of so many commits since then.
+    /// Microseconds of processor for each of so many commits since then, if it was enough to tell.
     pub(super) fn cpu_us_since(&self, before: Used, commits: f64) -> Option<f64> {
-        (commits > 0.0).then(|| (self.cpu_seconds - before.cpu_seconds) * 1e6 / commits)
+        let seconds = self.cpu_seconds - before.cpu_seconds;
+        (commits > 0.0 && seconds >= LEAST_CPU_SECONDS).then(|| seconds * 1e6 / commits)
     }
 }
 
@@ -163,8 +193,27 @@ mod tests {
     #[test]
     fn processor_time_is_counted_from_the_first_reading() {
         let before = Used { cpu_seconds: 1.5, peak_mib: 3.0 };
-        let after = Used { cpu_seconds: 2.0, peak_mib: 4.0 };
-        assert_eq!(after.cpu_us_since(before, 1000.0), Some(500.0));
+        let after = Used { cpu_seconds: 3.5, peak_mib: 4.0 };
+        assert_eq!(after.cpu_us_since(before, 1000.0), Some(2000.0));
         assert_eq!(after.cpu_us_since(before, 0.0), None);
+        let soon = Used { cpu_seconds: 2.25, peak_mib: 4.0 };
+        assert_eq!(soon.cpu_us_since(before, 1000.0), None, "75 ticks are too few");
+    }
+
+    #[test]
+    fn a_sample_of_nothing_is_none() {
+        let some = Sample { commits_per_second: 1.0, ..Sample::default() };
+        let failed = Sample { failed: 1, ..some.clone() };
+        let (closed, open) = (Load::Closed(1), Load::Open(1));
+        for (who, load) in [(Who::Quorate, closed), (Who::Quorate, open), (Who::Floor, closed)] {
+            assert!(some.check(who, load).is_ok());
+            for commits_per_second in [0.0, f64::NAN] {
+                let none = Sample { commits_per_second, ..Sample::default() };
+                assert!(none.check(who, load).is_err(), "{commits_per_second} of {who:?}");
+            }
+        }
+        assert!(failed.check(Who::QuorateCalls, closed).is_err());
+        assert!(failed.check(Who::Quorate, open).is_ok(), "the table tells");
+        assert!(failed.check(Who::Etcd, closed).is_ok(), "the table tells");
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum System {
 pub(super) enum Who {
     Floor,
     Quorate,
+    /// With an append call for each record, as callers make that know nothing of one another.
+    QuorateCalls,
     Etcd,
     /// With its default linger.
     Kafka,
@@ -28,6 +30,7 @@ impl Who {
         match self {
             Who::Floor => "floor",
             Who::Quorate => "Quorate",
+            Who::QuorateCalls => "Quorate, a call for each record",
             Who::Etcd => "etcd",
             Who::Kafka => "Kafka",
             Who::KafkaNoLinger => "Kafka, linger 0",
