@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
+use std::mem;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -29,6 +30,10 @@ const MAX_ANSWER: usize = 16 << 20;
 const UNKNOWN_SERVER_ERROR: i16 = -1;
 /// How long one waits that was refused: the retry backoff of Kafka's replicas.
 const BACKOFF: Duration = Duration::from_millis(20);
+/// How long a request may take before the connection is given up: `controller.quorum.request.timeout.ms`.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is looked who has waited so long.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How much is read at a time.
 const READ: usize = 256 << 10;
 
@@ -41,6 +46,10 @@ struct Observer {
     /// What has come of an answer that is not whole.
     partial: Vec<u8>,
     is_heard: bool,
+    /// When its request went out, if one is on its way.
+    asked: Option<Instant>,
+    /// Since when it has no answer, however often it has asked.
+    waits_since: Instant,
 }
 
 /// What came of an observer's turn.
@@ -53,6 +62,18 @@ enum Turn {
     Closed,
 }
 
+/// All of them, and what lies between them and the leader.
+struct Crowd {
+    poll: OwnedFd,
+    /// Where the leader listens.
+    leader: String,
+    observers: Vec<Observer>,
+    /// Who asks again, in the order of the times.
+    refused: VecDeque<(Instant, usize)>,
+    scratch: Vec<u8>,
+    seen: Seen,
+}
+
 /// What all of them have seen.
 #[derive(Default)]
 struct Seen {
@@ -60,9 +81,12 @@ struct Seen {
     /// Answers without records.
     empty: u64,
     bytes: u64,
-    /// Connections that the leader closed, and answers that it has no time for this Fetch.
+    /// Connections that the leader closed, answers that it has no time for this Fetch, and requests without an answer.
     closed: u64,
     refused: u64,
+    timed_out: u64,
+    /// For an answer that has come since the last report.
+    longest_wait: Duration,
     /// The largest that any of them knows.
     high_watermark: i64,
     /// Observers that have had an answer.
@@ -72,24 +96,9 @@ struct Seen {
 /// Connects, and serves until the input ends.
 pub(crate) fn run(count: usize, cluster: &str, leader: &Leader) -> Result<()> {
     raise_file_limit(u64::try_from(count)? + OTHER_FILES)?;
-    let poll = epoll::create(CreateFlags::CLOEXEC)?;
-    let input = io::stdin();
-    epoll::add(&poll, &input, EventData::new_u64(INPUT), EventFlags::IN)?;
-    let mut observers = Vec::with_capacity(count);
-    for at in 0..count {
-        let what = || format!("observer {at} of {count}");
-        let mut observer = Observer {
-            stream: TcpStream::connect(&leader.endpoint).with_context(what)?,
-            request: Request::new(cluster, FIRST_ID + i32::try_from(at)?, leader.epoch)?,
-            offset: leader.high_watermark,
-            high_watermark: leader.high_watermark,
-            partial: Vec::new(),
-            is_heard: false,
-        };
-        observer.begin(&poll, u64::try_from(at)?).with_context(what)?;
-        observers.push(observer);
-    }
-    serve(&poll, &leader.endpoint, &mut observers)
+    let mut crowd = Crowd::connect(count, cluster, leader)?;
+    epoll::add(&crowd.poll, io::stdin(), EventData::new_u64(INPUT), EventFlags::IN)?;
+    crowd.serve()
 }
 
 fn raise_file_limit(wanted: u64) -> Result<()> {
@@ -101,68 +110,133 @@ fn raise_file_limit(wanted: u64) -> Result<()> {
     Ok(())
 }
 
-fn serve(poll: &OwnedFd, leader: &str, observers: &mut [Observer]) -> Result<()> {
-    let mut seen = Seen::default();
-    let mut is_ready = false;
-    let mut events: Vec<Event> = Vec::with_capacity(1024);
-    let mut scratch = vec![0; READ];
-    // In the order of their times.
-    let mut refused: VecDeque<(Instant, usize)> = VecDeque::new();
-    loop {
-        while let Some((_, number)) = refused.pop_front_if(|(at, _)| *at <= Instant::now()) {
-            if let Some(observer) = observers.get_mut(number) {
+impl Crowd {
+    fn connect(count: usize, cluster: &str, leader: &Leader) -> Result<Crowd> {
+        let poll = epoll::create(CreateFlags::CLOEXEC)?;
+        let mut observers = Vec::with_capacity(count);
+        for at in 0..count {
+            let what = || format!("observer {at} of {count}");
+            let mut observer = Observer {
+                stream: TcpStream::connect(&leader.endpoint).with_context(what)?,
+                request: Request::new(cluster, FIRST_ID + i32::try_from(at)?, leader.epoch)?,
+                offset: leader.high_watermark,
+                high_watermark: leader.high_watermark,
+                partial: Vec::new(),
+                is_heard: false,
+                asked: None,
+                waits_since: Instant::now(),
+            };
+            observer.begin(&poll, u64::try_from(at)?).with_context(what)?;
+            observers.push(observer);
+        }
+        Ok(Crowd {
+            poll,
+            leader: leader.endpoint.clone(),
+            observers,
+            refused: VecDeque::new(),
+            scratch: vec![0; READ],
+            seen: Seen::default(),
+        })
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        let mut is_ready = false;
+        let mut next_look = Instant::now() + LOOK_EVERY;
+        // All that can be ready at once: whoever is not among them has no answer.
+        let mut events: Vec<Event> = Vec::with_capacity(self.observers.len() + 1);
+        loop {
+            let now = Instant::now();
+            self.ask_again(now)?;
+            let wake = self.refused.front().map_or(next_look, |(at, _)| next_look.min(*at));
+            let wait = Timespec::try_from(wake.saturating_duration_since(now))?;
+            events.clear();
+            match epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&wait))
+            {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error).context("waiting"),
+            }
+            let now = Instant::now();
+            let mut was_asked = false;
+            for event in &events {
+                match event.data.u64() {
+                    INPUT => was_asked = true,
+                    number => self.on_readable(number)?,
+                }
+            }
+            if now >= next_look {
+                self.give_up(now)?;
+                next_look = now + LOOK_EVERY;
+            }
+            if !is_ready && self.seen.heard == self.observers.len() {
+                is_ready = true;
+                println!("ready");
+            }
+            if was_asked {
+                // Lines are short and come one at a time.
+                if io::stdin().read(&mut [0; 64])? == 0 {
+                    return Ok(());
+                }
+                println!("{}", self.report(Instant::now()));
+            }
+        }
+    }
+
+    /// Those whose backoff is over.
+    fn ask_again(&mut self, now: Instant) -> Result<()> {
+        while let Some((_, number)) = self.refused.pop_front_if(|(at, _)| *at <= now) {
+            if let Some(observer) = self.observers.get_mut(number) {
                 observer.ask()?;
             }
         }
-        let wait = refused.front().map(|(at, _)| at.saturating_duration_since(Instant::now()));
-        let wait = wait.map(Timespec::try_from).transpose()?;
-        events.clear();
-        match epoll::wait(poll, rustix::buffer::spare_capacity(&mut events), wait.as_ref()) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error).context("waiting"),
-        }
-        let mut was_asked = false;
-        for event in &events {
-            let number = event.data.u64();
-            if number == INPUT {
-                was_asked = true;
-            } else if let Some(observer) = observers.get_mut(usize::try_from(number)?) {
-                let what = || format!("observer {number}");
-                match observer.on_readable(&mut scratch, &mut seen).with_context(what)? {
-                    Turn::Waits => {}
-                    Turn::Refused => {
-                        seen.refused += 1;
-                        refused.push_back((Instant::now() + BACKOFF, usize::try_from(number)?));
-                    }
-                    Turn::Closed => {
-                        seen.closed += 1;
-                        observer.stream = TcpStream::connect(leader).with_context(what)?;
-                        observer.begin(poll, number).with_context(what)?;
-                    }
-                }
-            }
-        }
-        if !is_ready && seen.heard == observers.len() {
-            is_ready = true;
-            println!("ready");
-        }
-        if was_asked {
-            // Lines are short and come one at a time.
-            if io::stdin().read(&mut [0; 64])? == 0 {
-                return Ok(());
-            }
-            println!("{}", report(&seen, observers));
-        }
+        Ok(())
     }
-}
 
-fn report(seen: &Seen, observers: &[Observer]) -> String {
-    let least = observers.iter().map(|observer| observer.offset).min().unwrap_or(-1);
-    let Seen { answers, empty, bytes, closed, refused, high_watermark, .. } = seen;
-    format!(
-        r#"{{"answers":{answers},"empty":{empty},"bytes":{bytes},"closed":{closed},"refused":{refused},"least_offset":{least},"high_watermark":{high_watermark}}}"#
-    )
+    fn on_readable(&mut self, number: u64) -> Result<()> {
+        let at = usize::try_from(number)?;
+        let Some(observer) = self.observers.get_mut(at) else { return Ok(()) };
+        let what = || format!("observer {number}");
+        match observer.on_readable(&mut self.scratch, &mut self.seen).with_context(what)? {
+            Turn::Waits => {}
+            Turn::Refused => {
+                self.seen.refused += 1;
+                self.refused.push_back((Instant::now() + BACKOFF, at));
+            }
+            Turn::Closed => {
+                self.seen.closed += 1;
+                observer.connect_again(&self.leader, &self.poll, number).with_context(what)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those whose request had no answer in time, as it was seen at `now`, leave their connection and ask over another.
+    fn give_up(&mut self, now: Instant) -> Result<()> {
+        for (number, observer) in (0_u64..).zip(&mut self.observers) {
+            if observer.asked.is_some_and(|at| now.saturating_duration_since(at) >= PATIENCE) {
+                self.seen.timed_out += 1;
+                let again = observer.connect_again(&self.leader, &self.poll, number);
+                again.with_context(|| format!("observer {number}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line of JSON. The longest wait is that since the last report, and counts those who still wait.
+    fn report(&mut self, now: Instant) -> String {
+        let so_far = mem::take(&mut self.seen.longest_wait);
+        let waits = self
+            .observers
+            .iter()
+            .map(|observer| now.saturating_duration_since(observer.waits_since));
+        let longest_wait_us = waits.max().unwrap_or_default().max(so_far).as_micros();
+        let least = self.observers.iter().map(|observer| observer.offset).min().unwrap_or(-1);
+        let Seen { answers, empty, bytes, closed, refused, timed_out, high_watermark, .. } =
+            self.seen;
+        format!(
+            r#"{{"answers":{answers},"empty":{empty},"bytes":{bytes},"closed":{closed},"refused":{refused},"timed_out":{timed_out},"longest_wait_us":{longest_wait_us},"least_offset":{least},"high_watermark":{high_watermark}}}"#
+        )
+    }
 }
 
 impl Observer {
@@ -175,7 +249,13 @@ impl Observer {
         Ok(epoll::add(poll, &self.stream, EventData::new_u64(number), EventFlags::IN)?)
     }
 
+    fn connect_again(&mut self, leader: &str, poll: &OwnedFd, number: u64) -> Result<()> {
+        self.stream = TcpStream::connect(leader)?;
+        self.begin(poll, number)
+    }
+
     fn ask(&mut self) -> Result<()> {
+        self.asked = Some(Instant::now());
         let frame = self.request.ask(self.offset, self.high_watermark);
         // So little always has room where nothing else is on its way.
         self.stream.write_all(frame).context("a request is not taken")
@@ -209,6 +289,7 @@ impl Observer {
         };
         let answer = answer::decode(Bytes::copy_from_slice(frame))?;
         self.partial.clear();
+        self.asked = None;
         if answer.error == UNKNOWN_SERVER_ERROR {
             return Ok(Turn::Refused);
         }
@@ -222,6 +303,9 @@ impl Observer {
             bail!("error {} at offset {}", answer.error, self.offset);
         }
         let end = answer::end_of(&answer.records, self.offset)?;
+        let now = Instant::now();
+        seen.longest_wait = seen.longest_wait.max(now.saturating_duration_since(self.waits_since));
+        self.waits_since = now;
         seen.answers += 1;
         seen.empty += u64::from(end == self.offset);
         seen.bytes += u64::try_from(answer.records.len())?;
@@ -231,5 +315,56 @@ impl Observer {
         self.high_watermark = answer.high_watermark;
         seen.high_watermark = seen.high_watermark.max(answer.high_watermark);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn who_has_no_answer_in_time_asks_over_another_connection_and_waits_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let endpoint = listener.local_addr().expect("an address").to_string();
+        let leader = Leader { endpoint, epoch: 3, high_watermark: 7 };
+        let mut crowd = Crowd::connect(1, "a cluster", &leader).expect("it connects");
+        let asked = Instant::now();
+        let mut first = listener.accept().expect("a connection").0;
+        first.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        crowd.give_up(asked).expect("nobody is late");
+        assert_eq!(crowd.seen.timed_out, 0);
+
+        crowd.give_up(asked + PATIENCE).expect("it connects again");
+        assert_eq!(crowd.seen.timed_out, 1);
+        let (mut over_first, mut over_second) = (Vec::new(), Vec::new());
+        first.read_to_end(&mut over_first).expect("the first one has ended");
+        let mut second = listener.accept().expect("another connection").0;
+        let report = crowd.report(asked + PATIENCE * 2);
+        drop(crowd);
+        second.read_to_end(&mut over_second).expect("the second one has ended");
+        assert!(!over_first.is_empty() && over_first == over_second, "the same question again");
+
+        let said = report.split(',').find_map(|field| field.strip_prefix(r#""longest_wait_us":"#));
+        let waited: u128 = said.expect("it is said").parse().expect("a number");
+        assert!(waited >= (PATIENCE * 2).as_micros(), "{report}");
+        assert!(report.contains(r#""timed_out":1,"#), "{report}");
+    }
+
+    #[test]
+    fn who_was_refused_is_not_late() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let endpoint = listener.local_addr().expect("an address").to_string();
+        let leader = Leader { endpoint, epoch: 3, high_watermark: 7 };
+        let mut crowd = Crowd::connect(1, "a cluster", &leader).expect("it connects");
+        let late = Instant::now() + PATIENCE;
+        // As an answer with that error leaves it, until its backoff is over.
+        crowd.observers[0].asked = None;
+        crowd.refused.push_back((late, 0));
+        crowd.give_up(late).expect("nobody is late");
+        crowd.ask_again(late).expect("it asks");
+        assert_eq!(crowd.seen.timed_out, 0);
+        assert!(crowd.observers[0].asked.is_some() && crowd.refused.is_empty());
     }
 }

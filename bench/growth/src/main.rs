@@ -3,7 +3,8 @@
 //! `observers COUNT CLUSTER-ID HOST:PORT...` finds the leader, connects, prints `ready` once each observer has had an
 //! answer, and then a line of JSON for each line that it reads; the end of its input ends it. All is done in one thread
 //! without a runtime, one read and one write an answer: on a machine that it shares with the leader, what it costs
-//! counts against the leader. An answer that leaves a gap, or names an error, ends it.
+//! counts against the leader. An observer without an answer for 2 s connects again, as brokers do; an answer that leaves a
+//! gap, or names an error, ends it all.
 
 mod answer;
 mod crowd;

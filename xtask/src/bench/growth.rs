@@ -46,7 +46,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 100, 500, 1000, 2000], value_parser = clap::value_parser!(u32).range(1..=4000))]
     observers: Vec<u32>,
     /// Under which load observers are measured.
-    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',', default_values = ["closed", "rate"])]
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',', default_values = ["closed", "one", "rate"])]
     loads: Vec<Pressure>,
     /// How long observers have to connect and to catch up before they are measured, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
@@ -95,6 +95,8 @@ enum Sweep {
 enum Pressure {
     /// 64 records in flight.
     Closed,
+    /// One record in flight.
+    One,
     /// A fixed rate.
     Rate,
 }
@@ -145,7 +147,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     }
     fs::remove_dir_all(&bench.dir).with_context(|| bench.dir.display().to_string())?;
     print!("{}", Target::table(&targets));
-    let met = targets.iter().filter(|target| target.is_met).count();
+    let met = targets.iter().filter(|target| target.is_met()).count();
     let measured: Vec<String> = targets.iter().map(Target::figure).collect();
     Ok(format!("{tables} tables, {met} of {} targets met: {}", targets.len(), measured.join(", ")))
 }

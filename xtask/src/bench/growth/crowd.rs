@@ -53,6 +53,9 @@ pub(super) struct Served {
     bytes: f64,
     closed: f64,
     refused: f64,
+    timed_out: f64,
+    /// Since the look before.
+    longest_wait_ms: f64,
     high_watermark: f64,
     /// How far the one that is furthest behind has come.
     least_offset: f64,
@@ -73,6 +76,7 @@ impl Served {
             bytes: rate(self.bytes, before.bytes),
             closed: rate(self.closed, before.closed),
             refused: rate(self.refused, before.refused),
+            timed_out: rate(self.timed_out, before.timed_out),
             ..self.clone()
         })
     }
@@ -85,9 +89,15 @@ impl Served {
         self.answers
     }
 
-    /// Connections that the leader closed, and Fetches that it refused, having no room or no time for their answers.
+    /// Connections that the leader closed, and Fetches that it refused, having no room or no time for their answers; and
+    /// Fetches that had no answer within 2 s.
     pub(super) fn turned_away(&self) -> f64 {
-        self.closed + self.refused
+        self.closed + self.refused + self.timed_out
+    }
+
+    /// From the first request to the answer, of the one that had to wait longest, however often it had to ask again.
+    pub(super) fn longest_wait_ms(&self) -> f64 {
+        self.longest_wait_ms
     }
 
     /// How many committed records the one that is furthest behind does not have.
@@ -97,12 +107,14 @@ impl Served {
 
     pub(super) fn figures(&self) -> String {
         format!(
-            "observers {:.0} % of a core, {:.0} answers/s, {:.0} of them empty, {:.1} MB/s, {:.0} turned away/s, the last lacks {:.0} committed records",
+            "observers {:.0} % of a core, {:.0} answers/s, {:.0} of them empty, {:.1} MB/s, {:.0} turned away/s, {:.0} of them after 2 s, the longest wait {:.0} ms, the last lacks {:.0} committed records",
             self.cpu_percent(),
             self.answers,
             self.empty,
             self.bytes / 1e6,
             self.turned_away(),
+            self.timed_out,
+            self.longest_wait_ms,
             self.behind()
         )
     }
@@ -167,6 +179,8 @@ impl Observers {
             bytes: number("bytes")?,
             closed: number("closed")?,
             refused: number("refused")?,
+            timed_out: number("timed_out")?,
+            longest_wait_ms: number("longest_wait_us")? / 1e3,
             high_watermark: number("high_watermark")?,
             least_offset: number("least_offset")?,
         })

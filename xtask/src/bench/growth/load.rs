@@ -21,6 +21,8 @@ pub(super) struct Load {
     pub(super) spec: String,
     pub(super) window: Duration,
     pub(super) warm_up: Duration,
+    /// How long all do nothing afterwards, until their memory is looked at once more.
+    pub(super) rest: Option<Duration>,
 }
 
 /// One measurement.
@@ -39,6 +41,8 @@ pub(super) struct Measured {
     pub(super) cpu_us_per_commit: f64,
     /// What the observers did in the window.
     pub(super) served: Option<Served>,
+    /// Of the node that has most, after its rest; NaN without one.
+    pub(super) rested_mib: f64,
 }
 
 impl Measured {
@@ -61,7 +65,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts all nodes, which are down, and `crowd` of observers beside them; ends all after one measurement.
 pub(super) fn measure(quorum: &mut Quorum, load: &Load, crowd: Option<&Crowd>) -> Result<Measured> {
-    let Load { spec, window, warm_up } = load;
+    let Load { spec, window, warm_up, rest } = load;
     let (seconds, warm) = (window.as_secs_f64(), warm_up.as_secs_f64());
     let mut lines = start(quorum, &format!("{spec},seconds={seconds},warmup={warm}"))?;
     let mut observers = crowd.map(|crowd| crowd.start(quorum)).transpose()?;
@@ -76,6 +80,12 @@ pub(super) fn measure(quorum: &mut Quorum, load: &Load, crowd: Option<&Crowd>) -
     };
     let (_, report) = lines.next(quorum, PATIENCE)?;
     drop(observers);
+    let mut rested_mib = f64::NAN;
+    if let Some(rest) = rest {
+        thread::sleep(*rest);
+        quorum.check()?;
+        rested_mib = mib(quorum.most_resident_kib()?);
+    }
     quorum.kill_all();
     let report: Value =
         serde_json::from_str(&report).with_context(|| format!("no report: {report:?}"))?;
@@ -107,6 +117,7 @@ pub(super) fn measure(quorum: &mut Quorum, load: &Load, crowd: Option<&Crowd>) -
         leader_mib: mib(leader_after.resident_kib),
         cpu_us_per_commit: cpu * 1e6 / figure("/records")?,
         served,
+        rested_mib,
     })
 }
 

@@ -195,7 +195,7 @@ mod tests {
         let table = Table {
             title: String::new(),
             x: axis("voters"),
-            columns: ["a", "b"].map(|name| Column { name, decimals: 0 }).into(),
+            columns: ["a", "b"].map(|name| Column::new(name, 0)).into(),
             samples: vec![sample(1.0, 10.0, 1.0), sample(3.0, 20.0, 2.0)],
             plots: Vec::new(),
         };

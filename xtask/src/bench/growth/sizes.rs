@@ -6,14 +6,15 @@ use super::load::{self, Load};
 use super::table::{Axis, Column, Panel, Plot, Sample, Table, number};
 use super::{Bench, Found};
 
-const COLUMNS: [Column; 7] = [
-    Column { name: "in flight", decimals: 0 },
-    Column { name: "commits/s", decimals: 0 },
-    Column { name: "MB/s", decimals: 1 },
-    Column { name: "p50 ms", decimals: 2 },
-    Column { name: "p99 ms", decimals: 2 },
-    Column { name: "leader % of a core", decimals: 0 },
-    Column { name: "leader MiB", decimals: 1 },
+const COLUMNS: [Column; 8] = [
+    Column::new("in flight", 0),
+    Column::new("commits/s", 0),
+    Column::new("MB/s", 1),
+    Column::new("p50 ms", 2),
+    Column::new("p99 ms", 2),
+    Column::new("leader % of a core", 0),
+    Column::new("leader MiB", 1),
+    Column::most("failed", 0),
 ];
 
 const IN_FLIGHT: u32 = 64;
@@ -60,6 +61,7 @@ fn point(bench: &Bench, round: u32, size: u32) -> Result<Sample> {
         spec: format!("inflight={in_flight},size={size},batch={batch}"),
         window: bench.plan.window,
         warm_up: bench.plan.warm_up,
+        rest: None,
     };
     let what = format!("round {round}, records of {} bytes", number(f64::from(size), 0));
     let measured = bench.point(&what, |dir| {
@@ -75,6 +77,7 @@ fn point(bench: &Bench, round: u32, size: u32) -> Result<Sample> {
         measured.p99_ms,
         measured.leader_cpu_percent,
         measured.leader_mib,
+        measured.failed as f64,
     ];
     Ok(Sample { x: f64::from(size), figures })
 }

@@ -24,7 +24,26 @@ pub(super) struct Axis {
 /// One figure.
 pub(super) struct Column {
     pub(super) name: &'static str,
-    pub(super) decimals: usize,
+    decimals: usize,
+    of_rounds: OfRounds,
+}
+
+/// What is shown of the rounds of a point.
+enum OfRounds {
+    Median,
+    Most,
+}
+
+impl Column {
+    /// The median of the rounds.
+    pub(super) const fn new(name: &'static str, decimals: usize) -> Column {
+        Column { name, decimals, of_rounds: OfRounds::Median }
+    }
+
+    /// The most of any round.
+    pub(super) const fn most(name: &'static str, decimals: usize) -> Column {
+        Column { name, decimals, of_rounds: OfRounds::Most }
+    }
 }
 
 /// The figures of one point in one round, one for each column.
@@ -60,8 +79,17 @@ impl Table {
 
     /// The median of the rounds; none where nothing was measured.
     pub(super) fn median(&self, x: f64, column: usize) -> Option<f64> {
-        let of_x = self.samples.iter().filter(|sample| sample.x == x);
-        median(of_x.filter_map(|sample| sample.figures.get(column).copied()).collect())
+        median(self.rounds(x, column).collect())
+    }
+
+    /// The most of any round; none where nothing was measured.
+    pub(super) fn most(&self, x: f64, column: usize) -> Option<f64> {
+        self.rounds(x, column).filter(|figure| !figure.is_nan()).max_by(f64::total_cmp)
+    }
+
+    fn rounds(&self, x: f64, column: usize) -> impl Iterator<Item = f64> {
+        let of_x = self.samples.iter().filter(move |sample| sample.x == x);
+        of_x.filter_map(move |sample| sample.figures.get(column).copied())
     }
 
     pub(super) fn markdown(&self) -> String {
@@ -74,9 +102,12 @@ impl Table {
         for x in self.points() {
             let _ = write!(text, "\n| {} |", number(x, 0));
             for (at, column) in self.columns.iter().enumerate() {
-                let median = self.median(x, at);
+                let figure = match column.of_rounds {
+                    OfRounds::Median => self.median(x, at),
+                    OfRounds::Most => self.most(x, at),
+                };
                 let shown =
-                    median.map_or("–".to_owned(), |median| number(median, column.decimals));
+                    figure.map_or("–".to_owned(), |figure| number(figure, column.decimals));
                 let _ = write!(text, " {shown} |");
             }
         }
@@ -120,16 +151,29 @@ pub(super) fn number(number: f64, decimals: usize) -> String {
 pub(super) struct Target {
     pub(super) what: &'static str,
     pub(super) wanted: &'static str,
-    pub(super) measured: String,
-    pub(super) is_met: bool,
+    /// Whether it is as wanted; none if it was not measured.
+    pub(super) found: Option<(String, bool)>,
 }
 
 impl Target {
+    pub(super) fn is_met(&self) -> bool {
+        self.found.as_ref().is_some_and(|(_, is_met)| *is_met)
+    }
+
+    fn measured(&self) -> &str {
+        self.found.as_ref().map_or("not measured", |(figures, _)| figures)
+    }
+
     pub(super) fn table(targets: &[Target]) -> String {
         let mut text = "\n| what | target | measured | met |\n|---|---|--:|---|\n".to_owned();
-        for Target { what, wanted, measured, is_met } in targets {
-            let met = if *is_met { "yes" } else { "no" };
-            let _ = writeln!(text, "| {what} | {wanted} | {measured} | {met} |");
+        for target in targets {
+            let met = match &target.found {
+                Some((_, true)) => "yes",
+                Some((_, false)) => "no",
+                None => "–",
+            };
+            let Target { what, wanted, .. } = target;
+            let _ = writeln!(text, "| {what} | {wanted} | {} | {met} |", target.measured());
         }
         text.push('\n');
         text
@@ -137,8 +181,8 @@ impl Target {
 
     /// For the last line.
     pub(super) fn figure(&self) -> String {
-        let Target { what, measured, is_met, .. } = self;
-        format!("{what} {measured}{}", if *is_met { "" } else { " (missed)" })
+        let missed = if self.found.is_some() && !self.is_met() { " (missed)" } else { "" };
+        format!("{} {}{missed}", self.what, self.measured())
     }
 }
 
@@ -147,27 +191,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_is_the_median_of_its_rounds() {
+    fn a_point_is_the_median_of_its_rounds_or_the_most() {
         let sample = |x, figure: f64| Sample { x, figures: vec![figure, figure * 1000.0] };
-        let column = |name, decimals| Column { name, decimals };
         let table = Table {
             title: "Things".to_owned(),
             x: Axis { name: "things", is_log: false },
-            columns: vec![column("ms", 1), column("us", 0)],
+            columns: vec![Column::new("ms", 1), Column::most("us", 0)],
             samples: vec![
                 sample(10.0, 5.0),
                 sample(2.0, 1.0),
                 sample(10.0, 3.0),
                 sample(10.0, 4.0),
+                sample(10.0, f64::NAN),
             ],
             plots: Vec::new(),
         };
         assert_eq!(
             table.markdown(),
-            "Things\n\n| things | ms | us |\n|--:|--:|--:|\n| 2 | 1.0 | 1,000 |\n| 10 | 4.0 | 4,000 |"
+            "Things\n\n| things | ms | us |\n|--:|--:|--:|\n| 2 | 1.0 | 1,000 |\n| 10 | 4.0 | 5,000 |"
         );
         assert_eq!(table.median(7.0, 0), None);
         assert_eq!(table.json()["samples"][1]["figures"]["us"], 1000.0);
+    }
+
+    #[test]
+    fn a_target_without_a_figure_is_neither_met_nor_missed() {
+        let target = |found: Option<(&str, bool)>| Target {
+            what: "a thing",
+            wanted: "at least 2",
+            found: found.map(|(figures, is_met)| (figures.to_owned(), is_met)),
+        };
+        let targets = [target(Some(("3", true))), target(Some(("1", false))), target(None)];
+        let table = Target::table(&targets);
+        for line in ["3 | yes", "1 | no", "not measured | –"] {
+            let line = format!("\n| a thing | at least 2 | {line} |\n");
+            assert!(table.contains(&line), "{line} in {table}");
+        }
+        let figures = targets.map(|target| target.figure());
+        assert_eq!(figures, ["a thing 3", "a thing 1 (missed)", "a thing not measured"]);
     }
 
     #[test]

@@ -6,13 +6,14 @@ use super::load::{self, Load};
 use super::table::{Axis, Column, Panel, Plot, Sample, Table, number};
 use super::{Bench, Found};
 
-const COLUMNS: [Column; 6] = [
-    Column { name: "commits/s", decimals: 0 },
-    Column { name: "p50 ms", decimals: 2 },
-    Column { name: "p99 ms", decimals: 2 },
-    Column { name: "CPU us/commit, all voters", decimals: 1 },
-    Column { name: "leader % of a core", decimals: 0 },
-    Column { name: "leader MiB", decimals: 1 },
+const COLUMNS: [Column; 7] = [
+    Column::new("commits/s", 0),
+    Column::new("p50 ms", 2),
+    Column::new("p99 ms", 2),
+    Column::new("CPU us/commit, all voters", 1),
+    Column::new("leader % of a core", 0),
+    Column::new("leader MiB", 1),
+    Column::most("failed", 0),
 ];
 
 pub(super) fn run(bench: &Bench) -> Result<Found> {
@@ -20,6 +21,7 @@ pub(super) fn run(bench: &Bench) -> Result<Found> {
         spec: "inflight=64,size=256".to_owned(),
         window: bench.plan.window,
         warm_up: bench.plan.warm_up,
+        rest: None,
     };
     let mut samples = Vec::new();
     for round in 1..=bench.plan.rounds {
@@ -37,6 +39,7 @@ pub(super) fn run(bench: &Bench) -> Result<Found> {
                 measured.cpu_us_per_commit,
                 measured.leader_cpu_percent,
                 measured.leader_mib,
+                measured.failed as f64,
             ];
             samples.push(Sample { x: f64::from(voters), figures });
         }
