@@ -41,7 +41,8 @@ pub(super) struct Sample {
     pub(super) commit: Duration,
     /// From the signal to the first acknowledgement; if the new leader is Quorate's.
     pub(super) acknowledgement: Option<Duration>,
-    /// How many epochs later.
+    /// How many epochs later the next round begins: one, unless there were elections without a winner, or needless ones
+    /// afterwards.
     pub(super) epochs: i32,
 }
 
@@ -85,14 +86,13 @@ impl Rounds {
             quorum.start(id)?;
         }
         let mut rounds = Rounds { system, quorum, done: 0 };
-        rounds.settled()?;
+        rounds.rest()?;
         Ok(rounds)
     }
 
     /// Ends a leader of this side, and measures until another has committed. All three run again afterwards.
     pub(super) fn round(&mut self, how: End, side: Side) -> Result<Sample> {
         let before = self.led_by(side)?;
-        self.pause();
         let left = (1..=3).filter(|id| *id != before.leader).map(|id| self.left(id));
         let mut watch = Watch::begin(left.collect::<Result<_>>()?, before.epoch)?;
         let start = Instant::now();
@@ -104,12 +104,13 @@ impl Rounds {
         };
         drop(watch);
         self.quorum.start(before.leader)?;
+        let after = self.rest()?;
         Ok(Sample {
             how,
             ended: side,
             commit: commit.at.saturating_duration_since(start),
             acknowledgement: acknowledgement.map(|seen| seen.at.saturating_duration_since(start)),
-            epochs: commit.epoch - before.epoch,
+            epochs: after.epoch - before.epoch,
         })
     }
 
@@ -140,28 +141,30 @@ impl Rounds {
         Ok(Left { id, port: self.quorum.port(id)?, log })
     }
 
-    /// Rounds begin anywhere in the half second for which a leader holds a Fetch. After a start of Java's more time is needed:
-    /// it compiles what it runs.
-    fn pause(&mut self) {
+    /// Waits until all three are level, and a while longer: what follows begins anywhere in the half second for which a leader
+    /// holds a Fetch. After a start of Java's more time is needed: it compiles what it runs.
+    fn rest(&mut self) -> Result<Account> {
+        self.settled()?;
         self.done += 1;
         let has_java = self.system.nodes.contains(&Side::Java);
         let base = if has_java { 1500 } else { 300 };
         thread::sleep(Duration::from_millis(base + self.done * 137 % 500));
+        self.settled()
     }
 
-    /// Hands leadership on until it is with this side, and all three are level.
+    /// Hands leadership on until it is with this side. All three are level, and have rested.
     fn led_by(&mut self, side: Side) -> Result<Account> {
         for _ in 0..MAX_TURNS {
             let now = self.settled()?;
             if self.side(now.leader) == side {
                 return Ok(now);
             }
-            self.pause();
             self.quorum.end(now.leader, End::Terminate)?;
             wait_for("a leader after the one that handed over", BOUND, || {
                 Ok(self.account()?.filter(|later| later.epoch > now.epoch))
             })?;
             self.quorum.start(now.leader)?;
+            self.rest()?;
         }
         bail!("{side:?} does not get its turn")
     }
