@@ -199,10 +199,25 @@ impl Bench {
         };
         let found = ceiling::find(first, |rate| self.keeps_up(who, rate, trial))?;
         let held = match hold > trial {
-            true => ceiling::hold(found, |rate| self.keeps_up(who, rate, hold))?,
+            true => ceiling::hold(found, |rate| {
+                Ok(self.has_room(rate, hold)? && self.keeps_up(who, rate, hold)?)
+            })?,
             false => found,
         };
         Ok(Ceiling { who, found, trial, held, hold })
+    }
+
+    /// Whether the disk takes a rate for so long; where it does not, a lower one is held.
+    fn has_room(&self, rate: u32, length: Duration) -> Result<bool> {
+        let window = Window { length, ..self.plan.window };
+        let disk =
+            rustix::fs::statvfs(&self.dir).with_context(|| self.dir.display().to_string())?;
+        let free = disk.f_bavail as f64 * disk.f_frsize as f64;
+        let has_room = ceiling::disk_bytes(rate, &window) <= free;
+        if !has_room {
+            println!("{CHECK}: ceiling, {}: the disk has no room for it", Load::Open(rate));
+        }
+        Ok(has_room)
     }
 
     fn keeps_up(&self, who: Who, rate: u32, length: Duration) -> Result<bool> {

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::sample::Sample;
+use super::sample::{Sample, Window};
+use crate::kill_loop::cluster::NODES;
 
 /// p99 is to be below this, in microseconds.
 const P99_US: f64 = 50_000.0;
@@ -69,6 +70,12 @@ pub(super) fn hold(found: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Re
     Ok(rate)
 }
 
+/// What three logs take at a rate, and half as much for what frames the records and for whoever else writes to the disk.
+pub(super) fn disk_bytes(rate: u32, window: &Window) -> f64 {
+    let seconds = (window.warm_up + window.length).as_secs_f64();
+    f64::from(rate) * seconds * f64::from(window.record_bytes) * NODES as f64 * 1.5
+}
+
 /// A rate with two digits that are not 0.
 fn rounded(rate: f64) -> u32 {
     let unit = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
@@ -78,6 +85,8 @@ fn rounded(rate: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn found(first: u32, limit: u32) -> (u32, usize) {
@@ -114,6 +123,18 @@ mod tests {
         assert_eq!(held(30_000, 22_000), (21_000, vec![30_000, 25_000, 21_000]));
         assert_eq!(held(130, 50), (0, vec![130, 110, 100]));
         assert_eq!(held(0, 50), (0, vec![]));
+    }
+
+    #[test]
+    fn a_long_trial_needs_room() {
+        let window = Window {
+            record_bytes: 256,
+            batch: None,
+            warm_up: Duration::from_secs(1),
+            length: Duration::from_secs(30),
+        };
+        let gigabytes = disk_bytes(1_000_000, &window) / 1e9;
+        assert!((30.0..40.0).contains(&gigabytes), "{gigabytes}");
     }
 
     #[test]
