@@ -148,8 +148,9 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     fs::remove_dir_all(&bench.dir).with_context(|| bench.dir.display().to_string())?;
     print!("{}", Target::table(&targets));
     let met = targets.iter().filter(|target| target.is_met()).count();
-    let measured: Vec<String> = targets.iter().map(Target::figure).collect();
-    Ok(format!("{tables} tables, {met} of {} targets met: {}", targets.len(), measured.join(", ")))
+    let judged = targets.iter().filter(|target| target.found.is_some()).count();
+    let figures: Vec<String> = targets.iter().map(Target::figure).collect();
+    Ok(format!("{tables} tables, {met} of {judged} measured targets met: {}", figures.join(", ")))
 }
 
 /// What a sweep brings.
