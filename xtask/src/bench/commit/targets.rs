@@ -251,7 +251,7 @@ mod tests {
                 rate.map(|rate| Ceiling {
                     who,
                     // What is not held does not count.
-                    found: rate * 2,
+                    found: rate + 1000,
                     trial: second,
                     held: rate,
                     hold: second,
