@@ -94,7 +94,7 @@ impl OpenBatch {
         BATCH_HEADER_LEN + self.records_len + added
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 }

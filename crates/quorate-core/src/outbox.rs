@@ -231,6 +231,11 @@ impl Outbox {
         self.shortest.unwrap_or(self.shortest_before)
     }
 
+    /// Whether a message waits for a write.
+    pub(crate) fn holds_messages(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// When the oldest unfinished write was asked for.
     pub(crate) fn oldest_unfinished(&self) -> Option<Instant> {
         self.unfinished.front().map(|(_, since)| *since)

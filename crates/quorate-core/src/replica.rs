@@ -221,6 +221,24 @@ impl Replica {
         self.log.durable_end()
     }
 
+    /// Whether anything waits for this replica's own writes. A leader whose followers have yet to acknowledge what it appended
+    /// need not be stepped with [`Durable`](crate::io::Input::Durable) before the next input.
+    pub fn waits_for_disk(&mut self) -> bool {
+        let (durable_end, log_end) = (self.log.durable_end(), self.log.end());
+        match &mut self.role {
+            Role::Leader(leader)
+                if leader.open.is_empty()
+                    && !self.outbox.holds_messages()
+                    && self.committed <= durable_end =>
+            {
+                let voters = self.voters.voters();
+                leader.held_by_majority(voters, log_end)
+                    != leader.held_by_majority(voters, durable_end)
+            }
+            _ => true,
+        }
+    }
+
     /// Whether the answer to this request still counts: that to a request of an earlier role does not.
     pub fn awaits(&self, id: CorrelationId) -> bool {
         self.outbox.awaits(id)

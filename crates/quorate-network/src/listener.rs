@@ -71,6 +71,11 @@ impl Limits {
         }))
     }
 
+    /// How many connections there may be.
+    pub fn max_connections(&self) -> usize {
+        self.0.max_connections
+    }
+
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner).total

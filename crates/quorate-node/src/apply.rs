@@ -90,7 +90,8 @@ impl Applier {
         state.committed = committed;
         state.readable = committed.min(durable_end);
         if self.handed < committed && state.waiting_bytes < MAX_WAITING_BYTES {
-            match tail.read(self.handed, committed, MAX_WAITING_BYTES) {
+            let room = MAX_WAITING_BYTES - state.waiting_bytes;
+            match tail.read(self.handed, committed, room) {
                 TailRead::Hot(batches) => {
                     if state.waiting.is_empty() {
                         state.waiting_from = self.handed;

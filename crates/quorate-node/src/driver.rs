@@ -5,6 +5,8 @@
 //! core's.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -44,6 +46,8 @@ pub(crate) struct Driver {
     pub(crate) log: Log,
     pub(crate) submitter: Submitter,
     pub(crate) store: watch::Receiver<StoreState>,
+    /// Whether the commit thread is to wake this one; else what it has done is seen at the next input.
+    pub(crate) waits_for_disk: Arc<AtomicBool>,
     pub(crate) requests: mpsc::Receiver<Incoming>,
     pub(crate) peers: Peers,
     pub(crate) peer_events: mpsc::Receiver<PeerEvent>,
@@ -64,11 +68,15 @@ pub(crate) struct Driver {
 pub(crate) struct State {
     proposals: Proposals<oneshot::Sender<Outcome>>,
     asked: HashMap<RequestId, Asked>,
-    observers: Observers<Reply>,
+    observers: Observers<Reply, ColdAnswer>,
     last_request: u64,
     committed: Offset,
     submitted: WriteId,
     durable: WriteId,
+    /// Since when all is committed, and no observers were answered.
+    quiet_since: Option<Instant>,
+    /// Whether the last append came as soon as it was quiet: the next one will.
+    in_step: bool,
     stopping: Option<Stopping>,
 }
 
@@ -86,6 +94,12 @@ struct Stopping {
 
 /// So many inputs of one kind are stepped before their output is flushed.
 const MAX_INPUTS: usize = 4096;
+
+/// A caller that appends so soon after a commit waits for each.
+const IN_STEP: Duration = Duration::from_micros(100);
+
+/// Such a caller has gone once it has been quiet for so long.
+const GONE: Duration = Duration::from_millis(5);
 
 /// How long a node whose disk failed goes on telling others, and those who ask.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -108,7 +122,9 @@ impl Driver {
             }
             self.flush();
             self.serve_observers().await;
-            if self.applier.is_gone() && self.state.stopping.is_none() {
+            self.watch_disk();
+            let is_gone = self.applier.is_gone() || self.cold_answers.is_closed();
+            if is_gone && self.state.stopping.is_none() {
                 let reason =
                     self.applier.failure().map_or(StopReason::Died, StopReason::StorageFailed);
                 self.stop_in(Duration::ZERO, reason);
@@ -134,7 +150,8 @@ impl Driver {
     async fn wait(&mut self) {
         let core_deadline = self.output.deadline.map(|(at, _)| self.clock + at.since_start());
         let stop = self.state.stopping.as_ref().map(|stopping| stopping.at);
-        let observers = self.observers_due(Instant::now());
+        let now = Instant::now();
+        let observers = self.state.observers.due(now, self.is_busy(now));
         let deadline = [core_deadline, stop, observers].into_iter().flatten().min();
         let sleep = async {
             match deadline {
@@ -144,19 +161,29 @@ impl Driver {
         };
         tokio::select! {
             Ok(()) = self.store.changed() => self.on_store(),
-            Some(incoming) = self.requests.recv() => self.on_request(incoming),
-            Some(event) = self.peer_events.recv() => self.on_peer_event(event),
-            Some(command) = self.commands.recv() => self.on_command(command),
+            Some(incoming) = self.requests.recv() => {
+                self.on_store();
+                self.on_request(incoming);
+            }
+            Some(event) = self.peer_events.recv() => {
+                self.on_store();
+                self.on_peer_event(event);
+            }
+            Some(command) = self.commands.recv() => {
+                self.on_store();
+                self.on_command(command);
+            }
             Some(answer) = self.cold_answers.recv() => self.on_cold_answer(answer),
-            () = sleep => self.step(Input::Tick),
+            () = sleep => {
+                self.on_store();
+                self.step(Input::Tick);
+            }
         }
     }
 
     /// Steps whatever else is there already.
     fn drain(&mut self) {
-        if self.store.has_changed().unwrap_or(false) {
-            self.on_store();
-        }
+        self.on_store();
         for _ in 0..MAX_INPUTS {
             let Ok(event) = self.peer_events.try_recv() else { break };
             self.on_peer_event(event);
@@ -172,6 +199,16 @@ impl Driver {
         for _ in 0..MAX_INPUTS {
             let Ok(answer) = self.cold_answers.try_recv() else { break };
             self.on_cold_answer(answer);
+        }
+    }
+
+    /// Has the commit thread wake this one, if something waits for it.
+    fn watch_disk(&mut self) {
+        let waits = self.replica.waits_for_disk();
+        self.waits_for_disk.store(waits, Ordering::Relaxed);
+        // What became durable before the commit thread could see that is looked at now: both go through the same lock.
+        if waits && self.store.borrow().durable > self.state.durable {
+            self.store.mark_changed();
         }
     }
 
@@ -279,6 +316,9 @@ impl Driver {
             writes.push((id, self.log.submit(id, write, now_ms)));
         }
         self.submitter.submit(writes);
+        if let Some(since) = self.state.quiet_since.take() {
+            self.state.in_step = since.elapsed() < IN_STEP;
+        }
         self.update_context();
     }
 
@@ -298,27 +338,43 @@ impl Driver {
         for message in messages.drain(..) {
             match message {
                 Message::Request { to, id, request } => self.peers.send(&to, id, request),
-                Message::Response { id, response } => match self.state.asked.remove(&id) {
-                    Some(Asked { reply, is_observer: true }) => {
+                Message::Response { id, response } => {
+                    let Some(Asked { reply, is_observer }) = self.state.asked.remove(&id) else {
+                        continue;
+                    };
+                    let now = if is_observer {
                         self.state.observers.push(reply, response)
+                    } else {
+                        Some((reply, response))
+                    };
+                    if let Some((reply, response)) = now {
+                        self.answer(reply, response, is_observer);
                     }
-                    Some(asked) => _ = self.answer(asked, response),
-                    None => {}
-                },
+                }
             }
         }
         self.output.messages = messages;
     }
 
-    fn observers_due(&self, now: Instant) -> Option<Instant> {
-        let is_committing = self.state.committed < self.replica.log_end();
-        self.state.observers.due(now, is_committing)
+    /// Whether observers are to leave the thread to others.
+    fn is_busy(&self, now: Instant) -> bool {
+        if self.state.stopping.is_some() {
+            return false;
+        }
+        match self.state.quiet_since {
+            Some(since) => self.state.in_step && now.saturating_duration_since(since) < GONE,
+            None => self.state.committed < self.replica.log_end(),
+        }
     }
 
     /// Answers some of the observers if it is their turn, and lets their connections write.
     async fn serve_observers(&mut self) {
         let began = Instant::now();
-        if self.observers_due(began).is_none_or(|due| due > began) {
+        let is_busy = self.is_busy(began);
+        if let Some(job) = self.state.observers.pop_cold(began, is_busy) {
+            self.read_cold(job);
+        }
+        if !self.state.observers.has_slice(began, is_busy) {
             return;
         }
         let (mut answers, mut bytes) = (0, 0);
@@ -327,16 +383,19 @@ impl Driver {
                 continue;
             }
             answers += 1;
-            bytes += self.answer(Asked { reply, is_observer: true }, response);
+            bytes += self.answer(reply, response, true);
         }
         tokio::task::yield_now().await;
-        self.state.observers.rest(Instant::now(), began.elapsed());
+        let now = Instant::now();
+        self.state.observers.on_slice(now, now - began);
+        if let Some(since) = &mut self.state.quiet_since {
+            *since = now;
+        }
     }
 
     /// Answers a request, a Fetch with the batches of its range: from memory, or from disk in a while. Returns how
-    /// many bytes of them there are, or may be.
-    fn answer(&mut self, asked: Asked, response: Response<LogRange>) -> usize {
-        let Asked { reply, is_observer } = asked;
+    /// many bytes of them leave now.
+    fn answer(&mut self, reply: Reply, response: Response<LogRange>, is_observer: bool) -> usize {
         match self.log.fill(response) {
             Filled::Ready(response, records) => {
                 let bytes = records.iter().map(Bytes::len).sum();
@@ -346,15 +405,25 @@ impl Driver {
             Filled::Cold(range, response) => {
                 let took = Duration::ZERO;
                 let job = ColdAnswer { range, response, reply, is_observer, records: None, took };
-                match self.cold.try_send(job) {
-                    Ok(()) if is_observer => self.state.observers.on_cold(),
-                    Ok(()) => {}
-                    // Too much waits for the disk: the fetcher asks again in a while.
-                    Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
-                        job.reply.send(unreadable(job.response), Vec::new());
-                    }
+                if is_observer {
+                    self.state.observers.push_cold(job);
+                } else {
+                    self.read_cold(job);
                 }
-                usize::try_from(range.max_bytes).unwrap_or(usize::MAX)
+                0
+            }
+        }
+    }
+
+    fn read_cold(&mut self, job: ColdAnswer) {
+        match self.cold.try_send(job) {
+            Ok(()) => {}
+            // Too much waits for the disk: the fetcher asks again in a while.
+            Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
+                if job.is_observer {
+                    self.state.observers.on_read(Instant::now(), Duration::ZERO);
+                }
+                job.reply.send(unreadable(job.response), Vec::new());
             }
         }
     }
@@ -379,6 +448,9 @@ impl Driver {
             match event {
                 Event::HighWatermark(high_watermark) => {
                     self.state.committed = high_watermark;
+                    if high_watermark >= self.replica.log_end() {
+                        self.state.quiet_since = Some(Instant::now());
+                    }
                     tell(self.state.proposals.on_committed(high_watermark));
                     self.advance_applier();
                 }

@@ -1,7 +1,7 @@
 //! A node's life: threads, runtime, start and stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -83,7 +83,7 @@ impl Node {
     /// See [`StartError`]; the directory is closed again then.
     pub fn start<F: FileSystem>(
         directory: Directory<F>,
-        config: NodeConfig,
+        mut config: NodeConfig,
         state_machine: impl StateMachine,
     ) -> Result<Node, StartError> {
         if directory.node() != config.core.node {
@@ -92,6 +92,9 @@ impl Node {
                 configured: config.core.node,
             });
         }
+        // One that is parked for each connection: none is answered early, which would ask again at once.
+        let connections = config.limits.max_connections();
+        config.core.max_parked_fetches = config.core.max_parked_fetches.max(connections);
         let (commands, inbox) = mpsc::channel(config.max_waiting_proposals);
         let (leadership, leadership_view) = watch::channel(Leadership::default());
         let (stop, stopped) = watch::channel(None);
@@ -222,13 +225,19 @@ async fn build<F: FileSystem>(
     });
     let (store_in, store_view) = watch::channel(StoreState::default());
     let store_in = Arc::new(store_in);
+    let waits_for_disk = Arc::new(AtomicBool::new(true));
+    let is_waited_for = waits_for_disk.clone();
     let (submitter, reader) = start_store(store, move |event| {
-        store_in.send_modify(|state| match event {
+        store_in.send_if_modified(|state| match event {
             StoreEvent::Durable(through) => {
                 groups.fetch_add(1, Ordering::Relaxed);
                 state.durable = state.durable.max(through);
+                is_waited_for.load(Ordering::Relaxed)
             }
-            StoreEvent::Failed(error) => state.failed = Some(error),
+            StoreEvent::Failed(error) => {
+                state.failed = Some(error);
+                true
+            }
         });
     })?;
     let (cold, cold_answers) = cold::start(reader.clone())?;
@@ -241,6 +250,7 @@ async fn build<F: FileSystem>(
         log: Log::new(log_end, config.tail_bytes),
         submitter,
         store: store_view,
+        waits_for_disk,
         requests,
         peers,
         peer_events,

@@ -1,13 +1,14 @@
 //! Answers to Fetches of observers, some at a time: however many there are, voters and commits come first.
 //!
 //! One thread runs the replica and all sockets, and each append is news for every observer. What is sent to them in a row is
-//! bounded; and while records wait for their commit, so is their share of the time: each slice is followed by rest, a multiple of
-//! the time that it took. Whoever waits falls behind, and takes more at its turn.
+//! bounded; and while records are being appended, so is their share of the time: each slice is followed by rest, a multiple
+//! of the time that it took. Whoever waits falls behind, and takes more at its turn. Those whose batches only the disk has
+//! wait in a queue of their own, and are read for one by one.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use quorate_core::message::{FetchOutcome, LogRange, Response};
+use quorate_core::message::{ErrorCode, FetchOutcome, LogRange, Response};
 
 /// So many answers go out in a row.
 const SLICE_ANSWERS: usize = 32;
@@ -17,37 +18,62 @@ const SLICE_BYTES: usize = 512 << 10;
 const ANSWER_BYTES: u32 = 256 << 10;
 /// So many times as long as a slice took is the rest after it: a sixteenth of the time is theirs.
 const REST: u32 = 15;
+/// No rest is longer: what a slice took may be time that others had.
+const LONGEST_REST: Duration = Duration::from_millis(50);
 
-/// Answers that wait for their turn, each with its `Reply`; at most one for each connection.
+/// Answers that wait for their turn, at most one for each connection: `R` is where an answer goes, `C` one that needs the
+/// disk.
 #[derive(Debug)]
-pub(crate) struct Observers<R> {
+pub(crate) struct Observers<R, C> {
     waiting: VecDeque<(R, Response<LogRange>)>,
     rests_until: Option<Instant>,
-    /// How many answers wait for the disk.
-    reading: usize,
+    cold: VecDeque<C>,
+    is_reading: bool,
+    reads_at: Option<Instant>,
 }
 
-impl<R> Default for Observers<R> {
+impl<R, C> Default for Observers<R, C> {
     fn default() -> Self {
-        Observers { waiting: VecDeque::new(), rests_until: None, reading: 0 }
+        Observers {
+            waiting: VecDeque::new(),
+            rests_until: None,
+            cold: VecDeque::new(),
+            is_reading: false,
+            reads_at: None,
+        }
     }
 }
 
-impl<R> Observers<R> {
-    pub(crate) fn push(&mut self, reply: R, mut response: Response<LogRange>) {
-        if let Response::Fetch(fetch) = &mut response
-            && let FetchOutcome::Records(range) = &mut fetch.outcome
-        {
-            range.max_bytes = range.max_bytes.min(ANSWER_BYTES);
+impl<R, C> Observers<R, C> {
+    /// Takes an answer, to be sent at its turn; gives it back if it is to be sent now, as one that says where the leader is.
+    pub(crate) fn push(
+        &mut self,
+        reply: R,
+        mut response: Response<LogRange>,
+    ) -> Option<(R, Response<LogRange>)> {
+        match &mut response {
+            Response::Fetch(fetch) if fetch.error == ErrorCode::NONE => {
+                if let FetchOutcome::Records(range) = &mut fetch.outcome {
+                    range.max_bytes = range.max_bytes.min(ANSWER_BYTES);
+                }
+                self.waiting.push_back((reply, response));
+                None
+            }
+            _ => Some((reply, response)),
         }
-        self.waiting.push_back((reply, response));
     }
 
-    /// When the next slice is due: none while nobody waits, or some of the last one are still being read from disk.
-    /// Nobody rests while all is committed.
-    pub(crate) fn due(&self, now: Instant, is_committing: bool) -> Option<Instant> {
-        let at = self.rests_until.filter(|_| is_committing).unwrap_or(now);
-        (!self.waiting.is_empty() && self.reading == 0).then_some(at)
+    /// One of a slice needs the disk: it waits for its turn there.
+    pub(crate) fn push_cold(&mut self, job: C) {
+        self.cold.push_back(job);
+    }
+
+    /// When the next slice is due, or the next reading; none while nobody waits. Nobody rests unless the leader is busy.
+    pub(crate) fn due(&self, now: Instant, is_busy: bool) -> Option<Instant> {
+        let slice = (!self.waiting.is_empty()).then(|| rested(self.rests_until, now, is_busy));
+        let reading = (!self.cold.is_empty() && !self.is_reading)
+            .then(|| rested(self.reads_at, now, is_busy));
+        [slice, reading].into_iter().flatten().min()
     }
 
     /// The next answer of a slice that so far has so many answers and bytes.
@@ -56,45 +82,67 @@ impl<R> Observers<R> {
         if is_full { None } else { self.waiting.pop_front() }
     }
 
+    /// Whether a slice is due.
+    pub(crate) fn has_slice(&self, now: Instant, is_busy: bool) -> bool {
+        !self.waiting.is_empty() && rested(self.rests_until, now, is_busy) <= now
+    }
+
     /// A slice took so long, with all that its connections did.
-    pub(crate) fn rest(&mut self, now: Instant, took: Duration) {
-        let from = self.rests_until.map_or(now, |until| until.max(now));
-        self.rests_until = Some(from + took * REST);
+    pub(crate) fn on_slice(&mut self, now: Instant, took: Duration) {
+        self.rests_until = Some(now + rest(took));
     }
 
-    /// The batches of one answer are to be read from disk.
-    pub(crate) fn on_cold(&mut self) {
-        self.reading += 1;
+    /// The one to be read for, if that is due; [`on_read`](Observers::on_read) ends it.
+    pub(crate) fn pop_cold(&mut self, now: Instant, is_busy: bool) -> Option<C> {
+        if self.is_reading || rested(self.reads_at, now, is_busy) > now {
+            return None;
+        }
+        let job = self.cold.pop_front()?;
+        self.is_reading = true;
+        Some(job)
     }
 
-    /// They were read, which took so long.
+    /// The reading took so long.
     pub(crate) fn on_read(&mut self, now: Instant, took: Duration) {
-        self.reading -= 1;
-        self.rest(now, took);
+        self.is_reading = false;
+        self.reads_at = Some(now + rest(took));
     }
+}
+
+fn rest(took: Duration) -> Duration {
+    (took * REST).min(LONGEST_REST)
+}
+
+fn rested(until: Option<Instant>, now: Instant, is_busy: bool) -> Instant {
+    until.filter(|_| is_busy).unwrap_or(now)
 }
 
 #[cfg(test)]
 mod tests {
-    use quorate_core::message::{CurrentLeader, ErrorCode, FetchResponse};
+    use quorate_core::message::{CurrentLeader, FetchResponse};
     use quorate_core::{Epoch, Offset};
 
     use super::*;
 
-    fn answer(from: i64) -> Response<LogRange> {
-        let range = LogRange {
-            from: Offset(from),
-            to: Offset(from + 1),
-            max_bytes: 8 << 20,
-            generation: 0,
-        };
+    const MS: Duration = Duration::from_millis(1);
+
+    fn answer(error: ErrorCode) -> Response<LogRange> {
+        let range = LogRange { from: Offset(1), to: Offset(2), max_bytes: 8 << 20, generation: 0 };
         Response::Fetch(FetchResponse {
-            error: ErrorCode::NONE,
+            error,
             current: CurrentLeader { epoch: Epoch(1), leader: None, endpoint: None },
             high_watermark: None,
             log_start: None,
             outcome: FetchOutcome::Records(range),
         })
+    }
+
+    fn waiting(count: i32) -> Observers<i32, i32> {
+        let mut observers = Observers::default();
+        for number in 0..count {
+            assert!(observers.push(number, answer(ErrorCode::NONE)).is_none());
+        }
+        observers
     }
 
     fn range(response: &Response<LogRange>) -> LogRange {
@@ -106,34 +154,53 @@ mod tests {
 
     #[test]
     fn a_slice_has_an_end_and_is_followed_by_rest() {
-        let (now, mut observers) = (Instant::now(), Observers::default());
-        assert_eq!(observers.due(now, true), None, "nobody waits");
-        for number in 0..100 {
-            observers.push(number, answer(number));
-        }
+        let now = Instant::now();
+        assert_eq!(waiting(0).due(now, true), None, "nobody waits");
+        let mut observers = waiting(100);
         assert_eq!(observers.due(now, true), Some(now));
-        let slice: Vec<i64> = (0..)
+        let slice: Vec<i32> = (0..)
             .map_while(|answers| observers.pop(answers, 0))
             .map(|(number, _)| number)
             .collect();
         assert_eq!(slice, (0..32).collect::<Vec<_>>(), "first come, first served");
         assert!(observers.pop(1, SLICE_BYTES).is_none(), "so many bytes are enough");
-        observers.rest(now, Duration::from_millis(2));
-        assert_eq!(observers.due(now, true), Some(now + Duration::from_millis(30)));
-        observers.rest(now, Duration::from_millis(1));
-        assert_eq!(observers.due(now, true), Some(now + Duration::from_millis(45)), "one more");
-        assert_eq!(observers.due(now, false), Some(now), "nothing else is to be done");
-        observers.on_cold();
-        assert_eq!(observers.due(now, false), None, "one is still read from disk");
-        observers.on_read(now, Duration::from_millis(1));
-        assert_eq!(observers.due(now, true), Some(now + Duration::from_millis(60)));
+        observers.on_slice(now, 2 * MS);
+        assert_eq!(observers.due(now, true), Some(now + 30 * MS));
+        assert!(!observers.has_slice(now, true));
+        assert!(observers.has_slice(now, false), "nothing else is to be done");
     }
 
     #[test]
-    fn an_answer_has_an_end_too() {
-        let mut observers = Observers::default();
-        observers.push((), answer(7));
+    fn rest_has_an_end_whatever_came_before() {
+        let (now, mut observers) = (Instant::now(), waiting(100));
+        for _ in 0..1000 {
+            observers.on_slice(now, 10 * MS);
+        }
+        assert_eq!(observers.due(now, true), Some(now + LONGEST_REST));
+    }
+
+    #[test]
+    fn one_is_read_for_at_a_time_and_holds_up_no_other() {
+        let (now, mut observers) = (Instant::now(), waiting(1));
+        observers.push_cold(7);
+        observers.push_cold(8);
+        assert_eq!(observers.pop_cold(now, true), Some(7));
+        assert_eq!(observers.pop_cold(now, true), None, "7 is still read for");
+        assert!(observers.has_slice(now, true), "those who need no disk go on");
+        observers.on_read(now, MS);
+        assert_eq!(observers.pop_cold(now, true), None, "the disk is others'");
+        assert_eq!(observers.pop_cold(now + 15 * MS, true), Some(8));
+        observers.on_read(now, MS);
+        observers.pop(0, 0);
+        assert_eq!(observers.due(now, true), None, "nobody waits");
+    }
+
+    #[test]
+    fn an_answer_has_an_end_and_an_error_does_not_wait() {
+        let mut observers = waiting(1);
         let (_, response) = observers.pop(0, 0).expect("it waits");
         assert_eq!(range(&response).max_bytes, ANSWER_BYTES);
+        let refusal = answer(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+        assert_eq!(observers.push(1, refusal.clone()), Some((1, refusal)));
     }
 }

@@ -1,7 +1,6 @@
 //! Three nodes in one process, on real sockets and real directories.
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +34,10 @@ impl StateMachine for Applied {
 struct Cluster {
     dir: tempfile::TempDir,
     ports: Vec<u16>,
+    /// The first so many nodes.
+    voters: usize,
+    /// Of each node; see `NodeConfig`.
+    tail_bytes: usize,
     nodes: Vec<Option<(Node, Applied)>>,
 }
 
@@ -49,6 +52,14 @@ fn free_ports(count: usize) -> Vec<u16> {
 
 impl Cluster {
     fn start(count: usize) -> Cluster {
+        let mut cluster = Cluster::format(count, count);
+        for id in 1..=count {
+            cluster.start_node(id);
+        }
+        cluster
+    }
+
+    fn format(count: usize, voters: usize) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         for id in 1..=count {
             let dir = dir.path().join(id.to_string());
@@ -60,12 +71,8 @@ impl Cluster {
             };
             meta_properties::write(&RealFs, &dir, &meta, 0).unwrap();
         }
-        let mut cluster =
-            Cluster { dir, ports: free_ports(count), nodes: (0..count).map(|_| None).collect() };
-        for id in 1..=count {
-            cluster.start_node(id);
-        }
-        cluster
+        let nodes = (0..count).map(|_| None).collect();
+        Cluster { dir, ports: free_ports(count), voters, tail_bytes: 16 << 20, nodes }
     }
 
     fn path(&self, id: usize) -> std::path::PathBuf {
@@ -74,7 +81,7 @@ impl Cluster {
 
     fn start_node(&mut self, id: usize) {
         let applied = Applied::default();
-        let node = start_node(&self.path(id), &self.ports, id, applied.clone());
+        let node = start_node(self, id, applied.clone());
         self.nodes[id - 1] = Some((node, applied));
     }
 
@@ -97,10 +104,11 @@ impl Cluster {
     }
 }
 
-fn start_node(dir: &Path, ports: &[u16], id: usize, applied: Applied) -> Node {
+fn start_node(cluster: &Cluster, id: usize, applied: Applied) -> Node {
     let node = i32::try_from(id).unwrap();
+    let ports = &cluster.ports;
     let options = Options {
-        dir: dir.to_owned(),
+        dir: cluster.path(id),
         node: NodeId(node),
         limits: RollLimits { segment_bytes: 64 << 10, segment_ms: u64::MAX },
     };
@@ -108,12 +116,17 @@ fn start_node(dir: &Path, ports: &[u16], id: usize, applied: Applied) -> Node {
     let mut config =
         NodeConfig::new(directory.id(), node, "CONTROLLER", "127.0.0.1", ports[id - 1]);
     let name = ListenerName::new("CONTROLLER");
-    let voters = ports.iter().zip(1..).map(|(port, id)| {
+    config.tail_bytes = cluster.tail_bytes;
+    let voters = ports.iter().take(cluster.voters).zip(1..).map(|(port, id)| {
         let endpoints = Endpoints::from([(name.clone(), Endpoint::new("127.0.0.1", *port))]);
         let version = quorate_core::message::KRaftVersion(0);
         (NodeId(id), Voter { directory: None, endpoints, kraft_versions: (version, version) })
     });
-    config.core.static_voters = VoterSet::new(voters).unwrap();
+    if id <= cluster.voters {
+        config.core.static_voters = VoterSet::new(voters).unwrap();
+    } else {
+        config.core.bootstrap_servers = vec![Endpoint::new("127.0.0.1", ports[0])];
+    }
     config.core.election_timeout = Duration::from_millis(200);
     config.core.fetch_timeout = Duration::from_millis(400);
     config.core.seed = u64::try_from(id).unwrap();
@@ -214,6 +227,33 @@ fn a_single_voter_leads_and_keeps_what_it_committed() {
             let (node, _) = cluster.nodes[0].take().unwrap();
             assert!(matches!(node.shutdown().await, StopReason::ShutDown));
             cluster.start_node(1);
+        }
+    });
+}
+
+#[test]
+fn observers_get_what_only_the_disk_has_and_what_comes_next() {
+    const RECORDS: usize = 3000;
+    run(async {
+        let mut cluster = Cluster::format(5, 1);
+        // What is durable is in no node's memory any more.
+        cluster.tail_bytes = 0;
+        cluster.start_node(1);
+        cluster.start_node(2);
+        let (_, token) = cluster.leader().await;
+        for i in 0..RECORDS {
+            if i == RECORDS / 2 {
+                // These begin with the first segment, while the leader is busy.
+                (3..=5).for_each(|id| cluster.start_node(id));
+            }
+            let outcome = cluster.node(1).handle().append(&token, vec![record(i)]).await;
+            assert!(matches!(outcome, Outcome::Committed { .. }), "{i}: {outcome:?}");
+        }
+        for id in 2..=5 {
+            let applied = cluster.nodes[id - 1].as_ref().unwrap().1.clone();
+            wait_for(|| applied.0.lock().unwrap().len() == RECORDS).await;
+            let applied = applied.0.lock().unwrap();
+            assert!((0..RECORDS).all(|i| applied[i].1 == record(i)), "node {id} has all in order");
         }
     });
 }

@@ -1,6 +1,6 @@
 //! A process at work: the loop of the node's driver, on virtual time.
 
-use quorate_core::io::{Event, Input, Message, RequestId, StorageTrouble, Timeout};
+use quorate_core::io::{Event, Input, Message, Output, RequestId, StorageTrouble, Timeout};
 use quorate_core::message::Via;
 use quorate_core::message::{LogRange, Response};
 use quorate_core::{Instant, Offset};
@@ -178,7 +178,16 @@ impl<W: Workload> World<'_, W> {
         {
             recording.begin_step(now, &input);
         }
+        let is_due = process.output.deadline.is_some_and(|(at, _)| at <= now);
+        let is_waited_for =
+            !matches!(input, Input::Durable { .. }) || is_due || process.replica.waits_for_disk();
+        let outputs = |output: &Output| (output.messages.len(), output.events.len());
+        let before = outputs(&process.output);
         process.replica.step(now, input, &mut process.output);
+        if !is_waited_for && outputs(&process.output) != before {
+            let what = format!("n{} waited for its disk and did not say so", node + 1);
+            self.fail("liveness", what);
+        }
         self.record_output(node, process, now);
         self.look(node, process);
     }
@@ -403,7 +412,7 @@ impl<W: Workload> World<'_, W> {
         let path = match reason {
             "no majority fetches" => Count::CheckQuorum,
             "a voter has no pre-vote" => Count::NoPreVote,
-            "lost the pre-vote" | "pre-vote timeout" => Count::PreVoteLost,
+            "lost the pre-vote" | "pre-vote timeout" | "the leader lives" => Count::PreVoteLost,
             "its oldest write is stuck" => Count::StuckResignation,
             "storage failed" => Count::DiskResignation,
             "its state machine resigned" => Count::StateMachineResigns,

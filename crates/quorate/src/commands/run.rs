@@ -222,11 +222,8 @@ fn node_config(config: &Config, directory: DirectoryId) -> Result<NodeConfig, Fa
         request_max_bytes,
     });
     let listener = config.default_listener().as_str();
-    let mut core = config.core(directory, seed);
-    // A connection has one request at a time: no more Fetches than connections can wait.
-    core.max_parked_fetches = core.max_parked_fetches.max(connections(network.max_connections));
     Ok(NodeConfig {
-        core,
+        core: config.core(directory, seed),
         listeners: listeners.collect(),
         limits: Limits::new(
             connections(network.max_connections),
