@@ -336,7 +336,9 @@ fn figures(rows: &[Row]) -> Result<String> {
         }
         if is_quorate && row.system.hints && row.how == End::Kill && row.commit.median() > UNSEEN {
             let median = ms(row.commit.median());
-            bail!("{name}: no leader for {median} ms after SIGKILL: the death is not seen on the socket");
+            bail!(
+                "{name}: no leader for {median} ms after SIGKILL: the death is not seen on the socket"
+            );
         }
         let side = if sides(&row.system).len() > 1 {
             format!(" of {:?}", row.ended)
