@@ -5,30 +5,35 @@
 //! may be somebody's lie. When the connection to the leader is reset, a new one is
 //! tried at once; when that is refused, nothing listens where the leader was. Then this voter no longer vouches for the leader
 //! (it would grant a PreVote), and campaigns after `δ / 4 + rank × δ` and some jitter, rank counted among the other
-//! voters by id. A round that is not won within a few δ leads back to Follower with the old fetch deadline, and the
-//! next one waits twice as long. A live leader is safe: the voters that fetch from it refuse, and one that knows no PreVote
-//! is not asked for its vote instead before the fetch timeout.
+//! voters by id. A round that is not won within a few δ, or that the leader itself refuses, leads back to Follower with the
+//! old fetch deadline. Another refused connection leads to one more, which waits twice as long. A live leader is safe: the
+//! voters that fetch from it refuse, and one that knows no PreVote is not asked for its vote instead before the fetch
+//! timeout.
+//!
+//! A successor to whom the leader has handed over may lose its round too: the others have not heard of it yet, or the old
+//! leader has the longer log. It tries again after δ, and waits twice as long each time.
 //!
 //! Differs from Kafka, where every death takes the fetch timeout to be noticed.
 
 use core::time::Duration;
 
+use crate::config::Config;
 use crate::ids::{Instant, NodeId};
 use crate::message::Unreachable;
 use crate::outbox::{RequestKind, Turn};
 use crate::replica::Replica;
-use crate::role::{Hinted, Role};
+use crate::role::{Early, Role};
 
 /// So many round trips are in a δ: two for a connection and its versions, one for the pre-vote, half a one for the vote.
 const ROUND_TRIPS: u32 = 4;
 
-/// A hinted round may take so many δ: the other voters' answers are a round trip away.
+/// An early round may take so many δ: the other voters' answers are a round trip away.
 const ROUND_DELAYS: u32 = 5;
 
 /// So many unreachable peers are remembered.
 const MAX_UNREACHABLE: usize = 32;
 
-/// From then on the wait between hinted rounds stays the same.
+/// From then on the wait between early rounds stays the same.
 const MAX_DOUBLINGS: u32 = 5;
 
 impl Replica {
@@ -66,62 +71,78 @@ impl Replica {
     /// Takes the hint, if it is about the leader. Returns whether to ask the peer again at once.
     fn on_fetch_unreachable(&mut self, now: Instant, peer: NodeId, why: Unreachable) -> bool {
         let takes_hints = !self.config.hint_delay.is_zero() && self.is_voter();
-        match &mut self.role {
+        let rounds = match &mut self.role {
             Role::Follower(role) if takes_hints && role.leader == peer => match why {
                 Unreachable::Reset => return role.on_reset(),
-                Unreachable::Refused if role.has_answered() => {}
-                _ => return false,
+                Unreachable::Refused => role.takes_refusal(),
+                _ => None,
             },
-            _ => return false,
-        }
-        let campaign_at = now + self.hinted_wait(0, peer);
+            _ => None,
+        };
+        let Some(rounds) = rounds else { return false };
+        let campaign_at = now + self.hinted_wait(rounds, peer);
         if let Role::Follower(role) = &mut self.role {
             role.on_refused(campaign_at);
         }
         false
     }
 
-    /// Whether a campaign that begins now comes from a hint.
-    pub(crate) fn hinted(&self, now: Instant) -> Option<Hinted> {
+    /// What a campaign that begins now returns to, if it begins before the fetch timeout.
+    pub(crate) fn early(&self, now: Instant) -> Option<Early> {
         match &self.role {
-            Role::Follower(role) => role
-                .hinted_rounds(now)
-                .map(|rounds| Hinted { fetch_deadline: role.fetch_deadline, rounds: rounds + 1 }),
+            Role::Follower(role) => role.early(now),
             _ => None,
         }
     }
 
-    /// How long a hinted round may take; it ends with the fetch timeout too, since another one begins then.
-    pub(crate) fn hinted_round_time(&self) -> Duration {
-        self.hint_unit() * ROUND_DELAYS
+    /// When an early round ends that begins now. Who asks for pre-votes does not fetch: after a hint it stays short, and leaves
+    /// a leader that lives half of the time until the fetch timeout. After a hand-over nobody is there to fetch from.
+    pub(crate) fn early_round_deadline(&self, now: Instant, early: Early) -> Instant {
+        let time = self.delay_unit() * ROUND_DELAYS;
+        let left = early.fetch_deadline.since(now);
+        now + if early.handed_over {
+            left.min(time * doubled(early.rounds - 1))
+        } else {
+            time.min(left / 2)
+        }
     }
 
-    /// A hinted round was not won: as before it, but for the next one.
-    pub(crate) fn return_from_hint(&mut self, now: Instant, hinted: Hinted) {
-        let Role::Follower(role) = &self.role else { return };
-        let campaign_at = now + self.hinted_wait(hinted.rounds, role.leader);
+    /// An early round was not won: as before it, but for the next one.
+    pub(crate) fn return_from_early_round(&mut self, now: Instant, early: Early) {
+        let campaign_at = early.handed_over.then(|| {
+            let unit = self.delay_unit();
+            now + unit * doubled(early.rounds - 1) + self.chance.up_to(unit / 2)
+        });
         if let Role::Follower(role) = &mut self.role {
-            role.on_hint_in_vain(hinted.rounds, hinted.fetch_deadline, campaign_at);
+            role.on_early_in_vain(early, campaign_at);
         }
     }
 
     /// δ: the configured one, or what a nominee needs until the others have its vote request, where that takes longer: a
-    /// new connection, a round of pre-votes, a write; and the same write again for good measure.
-    fn hint_unit(&self) -> Duration {
+    /// new connection, a round of pre-votes, a write; and the same write again for good measure. Where hints are turned off
+    /// hand-overs need one still.
+    fn delay_unit(&self) -> Duration {
+        let Config { hint_delay, retry_backoff, .. } = &self.config;
+        let least = if hint_delay.is_zero() { retry_backoff } else { hint_delay };
         let measured = self.outbox.round_trip() * ROUND_TRIPS + self.outbox.write_time() * 2;
-        self.config.hint_delay.max(measured)
+        measured.max(*least)
     }
 
     /// How long this voter waits after a hint, so that the voters try one after another.
     fn hinted_wait(&mut self, rounds: u32, leader: NodeId) -> Duration {
-        let unit = self.hint_unit();
+        let unit = self.delay_unit();
         let others = self.voters.voters().ids().filter(|id| *id != leader);
         let rank = others.take_while(|id| *id < self.config.node).count();
         let backoff = match rounds {
             0 => Duration::ZERO,
-            rounds => unit * (1 << rounds.min(MAX_DOUBLINGS)),
+            rounds => unit * doubled(rounds),
         };
         let in_turn = unit * u32::try_from(rank).unwrap_or(u32::MAX);
         backoff + unit / 4 + in_turn + self.chance.up_to(unit / 4)
     }
+}
+
+/// 1, 2, 4 and so on.
+fn doubled(times: u32) -> u32 {
+    1 << times.min(MAX_DOUBLINGS)
 }

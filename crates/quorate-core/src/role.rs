@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | any | Unattached | a higher epoch without a leader; a lost pre-vote without one; a Resigned whose time is over (epoch + 1) |
 //! | any but Leader of the same epoch | Follower | the leader of the epoch is learnt, or learnt with more endpoints; a lost pre-vote with a leader |
-//! | Unattached, Follower, Candidate | Prospective | the election or fetch timeout, for voters (KIP-996) |
+//! | Unattached, Follower, Candidate | Prospective | the election or fetch timeout, for voters (KIP-996); a hand-over, or a hint of the leader's death |
 //! | Prospective | Candidate | a majority would grant, or a peer cannot say (epoch + 1) |
 //! | Candidate | Leader | a majority granted |
 //! | Leader | Resigned | check-quorum, a wish, a stuck or broken disk, shutdown |
@@ -22,7 +22,7 @@ mod unattached;
 pub(crate) use candidate::Candidate;
 pub(crate) use follower::Follower;
 pub(crate) use leader::{Leader, Parked};
-pub(crate) use prospective::{Hinted, Prospective, Tally};
+pub(crate) use prospective::{Early, Prospective, Tally};
 pub(crate) use resigned::Resigned;
 pub(crate) use unattached::Unattached;
 
@@ -93,7 +93,10 @@ impl Replica {
             Role::Unattached(role) => role.election_deadline,
             Role::Candidate(role) => Some(role.election_deadline),
             Role::Resigned(role) => Some(role.election_deadline),
-            Role::Prospective(role) => (!role.is_lost()).then_some(role.election_deadline),
+            // An early round is much shorter than an election timeout.
+            Role::Prospective(role) => {
+                (!role.is_lost() && role.early.is_none()).then_some(role.election_deadline)
+            }
             Role::Leader(_) | Role::Follower(_) => None,
         };
         Some(waiting.unwrap_or_else(|| self.fresh_election_deadline(now)))
@@ -135,13 +138,13 @@ impl Replica {
                 unreachable!("{} does not become prospective", self.role.name())
             }
         };
-        let hinted = self.hinted(turn.now);
-        let election_deadline = match hinted {
-            Some(hinted) => hinted.fetch_deadline.min(turn.now + self.hinted_round_time()),
+        let early = self.early(turn.now);
+        let election_deadline = match early {
+            Some(early) => self.early_round_deadline(turn.now, early),
             None => self.fresh_election_deadline(turn.now),
         };
         let tally = Tally::new(self.config.node, self.voters.voters());
-        let role = Prospective { leader, endpoints, tally, election_deadline, hinted };
+        let role = Prospective { leader, endpoints, tally, election_deadline, early };
         self.enter(turn, Role::Prospective(role), reason);
         self.begin_round(true);
         self.try_candidacy(turn);

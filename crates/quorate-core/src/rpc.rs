@@ -61,6 +61,7 @@ impl Replica {
             return;
         };
         let before = self.progress();
+        let may_be_held = !matches!(&self.role, Role::Follower(role) if !role.lets_fetch_wait());
         let handled = match response {
             // With a broken disk nothing can be taken over; that it was heard ends a resignation's retries.
             Ok(_) if self.storage_failed() => {
@@ -92,8 +93,8 @@ impl Replica {
             }
             Err(unreachable) => return self.on_unreachable(turn, from, kind, unreachable),
         };
-        // A leader holds a Fetch until it has something to say, or leads no more.
-        let is_prompt = kind != RequestKind::Fetch || self.brought_news(&before);
+        // A leader holds a Fetch, if it may, until it has something to say, or leads no more.
+        let is_prompt = kind != RequestKind::Fetch || !may_be_held || self.brought_news(&before);
         if let Some(sent) = sent
             && is_prompt
         {

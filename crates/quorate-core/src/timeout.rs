@@ -46,9 +46,11 @@ impl Replica {
             }
             Role::Follower(role) => {
                 if role.campaign_at() <= now && !is_shutting_down && self.can_campaign(now) {
-                    let is_hint = role.hinted_rounds(now).is_some();
-                    let reason =
-                        if is_hint { "the leader refuses connections" } else { "fetch timeout" };
+                    let reason = match role.early(now) {
+                        Some(early) if early.handed_over => "the leader has handed over",
+                        Some(_) => "the leader refuses connections",
+                        None => "fetch timeout",
+                    };
                     self.become_prospective(turn, reason);
                     return true;
                 }
@@ -102,13 +104,13 @@ impl Replica {
         let Role::Prospective(role) = &self.role else {
             return;
         };
-        let hinted = role.hinted;
+        let early = role.early;
         match role.leader {
             Some(leader) if !role.endpoints.is_empty() => {
                 let endpoints = role.endpoints.clone();
                 self.become_follower(turn, self.epoch, leader, endpoints, reason);
-                if let Some(hinted) = hinted {
-                    self.return_from_hint(turn.now, hinted);
+                if let Some(early) = early {
+                    self.return_from_early_round(turn.now, early);
                 }
             }
             leader => self.become_unattached(turn, self.epoch, leader, reason),

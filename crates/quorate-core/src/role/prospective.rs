@@ -14,20 +14,33 @@ pub(crate) struct Prospective {
     pub(crate) endpoints: Endpoints,
     pub(crate) tally: Tally,
     pub(crate) election_deadline: Instant,
-    /// What this round came from, if it was a hint that the leader is dead.
-    pub(crate) hinted: Option<Hinted>,
+    /// What this round returns to, if it began before the fetch timeout.
+    pub(crate) early: Option<Early>,
 }
 
-/// Where a round of pre-votes returns to that a hint has led to.
+/// What a round of pre-votes returns to that a hint or a hand-over has led to, and not the fetch timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Hinted {
+pub(crate) struct Early {
     /// When the leader would have counted as silent.
     pub(crate) fetch_deadline: Instant,
     /// How many such rounds there have been, this one included.
     pub(crate) rounds: u32,
+    /// The leader said that its epoch is over; else it refused connections, and may live.
+    pub(crate) handed_over: bool,
 }
 
 impl Prospective {
+    /// The leader resigned while we ask for pre-votes: if they are not won, another round comes soon.
+    pub(crate) fn on_handed_over(&mut self, fetch_deadline: Instant) {
+        let rounds = self.early.map_or(1, |early| early.rounds);
+        self.early = Some(Early { fetch_deadline, rounds, handed_over: true });
+    }
+
+    /// Whether a hint alone has led to this round: the leader may live.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.early.is_some_and(|early| !early.handed_over)
+    }
+
     pub(crate) fn is_lost(&self) -> bool {
         self.tally.is_lost()
     }

@@ -77,10 +77,16 @@ impl Replica {
                 self.config.key(),
                 self.config.election_backoff_max,
             );
-            if let Role::Follower(role) = &mut self.role
-                && role.leader == request.leader
-            {
-                role.on_handed_over(turn.now + wait);
+            let campaign_at = turn.now + wait;
+            let fetch_deadline = campaign_at + self.config.fetch_timeout;
+            match &mut self.role {
+                Role::Follower(role) if role.leader == request.leader => {
+                    role.on_handed_over(campaign_at, fetch_deadline);
+                }
+                Role::Prospective(role) if role.leader == Some(request.leader) => {
+                    role.on_handed_over(fetch_deadline);
+                }
+                _ => {}
             }
         }
         let response = QuorumEpochResponse { error, current: self.current_leader(via) };

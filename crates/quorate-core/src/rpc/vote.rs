@@ -173,6 +173,12 @@ impl Replica {
             Role::Prospective(role) if role.is_lost() => {
                 self.give_up_pre_vote(turn, "lost the pre-vote")
             }
+            // The death that a hint told of is none.
+            Role::Prospective(role)
+                if role.is_hinted() && role.leader == Some(from) && !response.granted =>
+            {
+                self.give_up_pre_vote(turn, "the leader lives")
+            }
             Role::Candidate(role) if role.tally.is_lost() => self.end_round(turn, Some(false)),
             _ => {
                 self.try_candidacy(turn);
@@ -196,7 +202,7 @@ impl Replica {
             Unreachable::UnsupportedVersion | Unreachable::TopLevel(ErrorCode::UNSUPPORTED_VERSION)
         );
         if has_no_pre_vote
-            && matches!(&self.role, Role::Prospective(role) if role.hinted.is_none())
+            && matches!(&self.role, Role::Prospective(role) if !role.is_hinted())
             && self.can_campaign(turn.now)
         {
             self.become_candidate(turn, "a voter has no pre-vote");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_core::config::Config;
 use quorate_core::io::{
-    CorrelationId, Destination, Input, Message, Output, ProposalId, RequestId, StorageTrouble,
-    Timeout, Write, WriteId,
+    CorrelationId, Destination, ElectionState, Input, Message, Output, ProposalId, RequestId,
+    StorageTrouble, Timeout, Write, WriteId,
 };
 use quorate_core::message::{
     ControlRecord, ErrorCode, FetchOutcome, FetchResponse, KRaftVersion, LogRange, Received,
@@ -75,8 +75,8 @@ struct Node {
     is_broken: bool,
     shut_down: bool,
     steps: u64,
-    /// Election states that it asked to be written, and batches.
-    writes: (u64, u64),
+    /// Election states that it asked to be written, and how many batches.
+    writes: (Vec<ElectionState>, u64),
 }
 
 /// A node in one of its lives, the request that waits there, and for a real vote who would get it.
@@ -161,7 +161,7 @@ impl World {
                 is_broken: false,
                 shut_down: false,
                 steps: 0,
-                writes: (0, 0),
+                writes: (Vec::new(), 0),
             }
         });
         let mut world = World {
@@ -330,9 +330,9 @@ impl World {
         self.committed_end
     }
 
-    /// How many election states each node asked to be written so far, and how many batches.
-    pub(crate) fn writes(&self) -> Vec<(u64, u64)> {
-        self.nodes.iter().map(|node| node.writes).collect()
+    /// Which election states each node asked to be written so far, and how many batches.
+    pub(crate) fn writes(&self) -> Vec<(Vec<ElectionState>, u64)> {
+        self.nodes.iter().map(|node| node.writes.clone()).collect()
     }
 
     /// Whoever leads.
@@ -471,7 +471,7 @@ impl World {
             self.check_write(node, &write);
             let state = &mut self.nodes[node];
             match &write {
-                Write::ElectionState(_) => state.writes.0 += 1,
+                Write::ElectionState(election) => state.writes.0.push(election.clone()),
                 Write::Append(_) => state.writes.1 += 1,
                 Write::Truncate { .. } => {}
             }

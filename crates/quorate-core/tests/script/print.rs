@@ -145,7 +145,8 @@ pub(crate) fn request(request: &Request) -> String {
                 FetcherHighWatermark::Known(offset) => offset.to_string(),
             };
             let (offset, last) = (fetch.offset, fetch.last_fetched_epoch);
-            format!("fetch epoch={} offset={offset} last={last} hw={hw}", fetch.epoch)
+            let wait = if fetch.max_wait_ms == 0 { " wait=0" } else { "" };
+            format!("fetch epoch={} offset={offset} last={last} hw={hw}{wait}", fetch.epoch)
         }
         other => format!("{other:?}"),
     }

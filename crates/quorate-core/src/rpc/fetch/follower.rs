@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::super::Handled;
 use crate::ids::{NodeId, Offset, OffsetAndEpoch};
@@ -35,12 +36,16 @@ impl Replica {
             _ => return,
         };
         let Some(to) = to else { return };
+        let max_wait = match &self.role {
+            Role::Follower(role) if !role.lets_fetch_wait() => Duration::ZERO,
+            _ => self.config.fetch_max_wait,
+        };
         let request = FetchRequest {
             replica: self.config.key(),
             epoch: self.epoch,
             offset: self.log.end(),
             last_fetched_epoch: self.log.last_epoch(),
-            max_wait_ms: i32::try_from(self.config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX),
+            max_wait_ms: i32::try_from(max_wait.as_millis()).unwrap_or(i32::MAX),
             max_bytes: i32::try_from(self.config.fetch_max_bytes).unwrap_or(i32::MAX),
             high_watermark: self
                 .high_watermark
