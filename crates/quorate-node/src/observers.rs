@@ -15,9 +15,9 @@ const SLICE_ANSWERS: usize = 32;
 /// And not many more bytes than this.
 const SLICE_BYTES: usize = 512 << 10;
 /// What one answer may bring, unless a single batch is larger.
-const ANSWER_BYTES: u32 = 256 << 10;
-/// So many times as long as a slice took is the rest after it: a sixteenth of the time is theirs.
-const REST: u32 = 15;
+const ANSWER_BYTES: u32 = 64 << 10;
+/// So many times as long as a slice took is the rest after it: a twelfth of the time is theirs.
+const REST: u32 = 11;
 /// No rest is longer: what a slice took may be time that others had.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(slice, (0..32).collect::<Vec<_>>(), "first come, first served");
         assert!(observers.pop(1, SLICE_BYTES).is_none(), "so many bytes are enough");
         observers.on_slice(now, 2 * MS);
-        assert_eq!(observers.due(now, true), Some(now + 30 * MS));
+        assert_eq!(observers.due(now, true), Some(now + 22 * MS));
         assert!(!observers.has_slice(now, true));
         assert!(observers.has_slice(now, false), "nothing else is to be done");
     }
@@ -189,7 +189,7 @@ mod tests {
         assert!(observers.has_slice(now, true), "those who need no disk go on");
         observers.on_read(now, MS);
         assert_eq!(observers.pop_cold(now, true), None, "the disk is others'");
-        assert_eq!(observers.pop_cold(now + 15 * MS, true), Some(8));
+        assert_eq!(observers.pop_cold(now + 11 * MS, true), Some(8));
         observers.on_read(now, MS);
         observers.pop(0, 0);
         assert_eq!(observers.due(now, true), None, "nobody waits");
