@@ -53,7 +53,7 @@ fn expect(plan: &Plan, history: &History) -> Result<(), String> {
     at_least("leaders killed", gaps.len(), usize::try_from(KILLS).unwrap_or(0))?;
     gaps.sort_unstable();
     let median = gaps[gaps.len() / 2];
-    ensure(!all_take_hints || median <= 40 * MS, || format!("the median gap is {median} us"))?;
+    ensure(!all_take_hints || median <= 15 * MS, || format!("the median gap is {median} us"))?;
     let worst = gaps[gaps.len() - 1];
-    ensure(!all_take_hints || worst <= 250 * MS, || format!("the longest gap is {worst} us"))
+    ensure(!all_take_hints || worst <= 100 * MS, || format!("the longest gap is {worst} us"))
 }
