@@ -30,7 +30,7 @@ use crate::apply::Applier;
 use crate::cold::ColdAnswer;
 use crate::handle::Command;
 use crate::node::StopReason;
-use crate::observers::Observers;
+use crate::observers::{Observers, Pace};
 
 /// What the commit thread has reported; only the newest counts.
 #[derive(Clone, Debug, Default)]
@@ -73,10 +73,7 @@ pub(crate) struct State {
     committed: Offset,
     submitted: WriteId,
     durable: WriteId,
-    /// Since when all is committed, and no observers were answered.
-    quiet_since: Option<Instant>,
-    /// Whether the last append came as soon as it was quiet: the next one will.
-    in_step: bool,
+    pace: Pace,
     stopping: Option<Stopping>,
 }
 
@@ -94,12 +91,6 @@ struct Stopping {
 
 /// So many inputs of one kind are stepped before their output is flushed.
 const MAX_INPUTS: usize = 4096;
-
-/// A caller that appends so soon after a commit waits for each.
-const IN_STEP: Duration = Duration::from_micros(100);
-
-/// Such a caller has gone once it has been quiet for so long.
-const GONE: Duration = Duration::from_millis(5);
 
 /// How long a node whose disk failed goes on telling others, and those who ask.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -152,7 +143,9 @@ impl Driver {
         let stop = self.state.stopping.as_ref().map(|stopping| stopping.at);
         let now = Instant::now();
         let observers = self.state.observers.due(now, self.is_busy(now));
-        let deadline = [core_deadline, stop, observers].into_iter().flatten().min();
+        // Who rests for a caller that has gone rests no more.
+        let gone = observers.and(self.state.pace.gone_at()).filter(|at| *at > now);
+        let deadline = [core_deadline, stop, observers, gone].into_iter().flatten().min();
         let sleep = async {
             match deadline {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -316,9 +309,7 @@ impl Driver {
             writes.push((id, self.log.submit(id, write, now_ms)));
         }
         self.submitter.submit(writes);
-        if let Some(since) = self.state.quiet_since.take() {
-            self.state.in_step = since.elapsed() < IN_STEP;
-        }
+        self.state.pace.on_append(Instant::now());
         self.update_context();
     }
 
@@ -358,38 +349,31 @@ impl Driver {
 
     /// Whether observers are to leave the thread to others.
     fn is_busy(&self, now: Instant) -> bool {
-        if self.state.stopping.is_some() {
-            return false;
-        }
-        match self.state.quiet_since {
-            Some(since) => self.state.in_step && now.saturating_duration_since(since) < GONE,
-            None => self.state.committed < self.replica.log_end(),
-        }
+        let is_committing = self.state.committed < self.replica.log_end();
+        self.state.stopping.is_none() && (is_committing || self.state.pace.is_in_step(now))
     }
 
     /// Answers some of the observers if it is their turn, and lets their connections write.
     async fn serve_observers(&mut self) {
         let began = Instant::now();
         let is_busy = self.is_busy(began);
-        if let Some(job) = self.state.observers.pop_cold(began, is_busy) {
-            self.read_cold(job);
-        }
-        if !self.state.observers.has_slice(began, is_busy) {
-            return;
-        }
-        let (mut answers, mut bytes) = (0, 0);
-        while let Some((reply, response)) = self.state.observers.pop(answers, bytes) {
-            if reply.is_closed() {
-                continue;
+        if self.state.observers.has_slice(began, is_busy) {
+            let (mut answers, mut bytes) = (0, 0);
+            while let Some((reply, response)) = self.state.observers.pop(answers, bytes) {
+                if reply.is_closed() {
+                    continue;
+                }
+                answers += 1;
+                bytes += self.answer(reply, response, true);
             }
-            answers += 1;
-            bytes += self.answer(reply, response, true);
+            tokio::task::yield_now().await;
+            let ended = Instant::now();
+            self.state.observers.on_slice(ended, ended - began);
+            self.state.pace.on_slice(began, ended);
         }
-        tokio::task::yield_now().await;
-        let now = Instant::now();
-        self.state.observers.on_slice(now, now - began);
-        if let Some(since) = &mut self.state.quiet_since {
-            *since = now;
+        let is_gone = |job: &ColdAnswer| job.reply.is_closed();
+        if let Some(job) = self.state.observers.pop_cold(Instant::now(), is_busy, is_gone) {
+            self.read_cold(job);
         }
     }
 
@@ -405,10 +389,14 @@ impl Driver {
             Filled::Cold(range, response) => {
                 let took = Duration::ZERO;
                 let job = ColdAnswer { range, response, reply, is_observer, records: None, took };
-                if is_observer {
-                    self.state.observers.push_cold(job);
+                let now = if is_observer {
+                    self.state.observers.push_cold(job, |job| job.reply.is_closed())
                 } else {
                     self.read_cold(job);
+                    None
+                };
+                if let Some(job) = now {
+                    job.reply.send(unreadable(job.response), Vec::new());
                 }
                 0
             }
@@ -449,7 +437,7 @@ impl Driver {
                 Event::HighWatermark(high_watermark) => {
                     self.state.committed = high_watermark;
                     if high_watermark >= self.replica.log_end() {
-                        self.state.quiet_since = Some(Instant::now());
+                        self.state.pace.on_quiet(Instant::now());
                     }
                     tell(self.state.proposals.on_committed(high_watermark));
                     self.advance_applier();

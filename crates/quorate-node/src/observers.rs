@@ -21,6 +21,14 @@ const REST: u32 = 11;
 /// No rest is longer: what a slice took may be time that others had.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
+/// A caller that appends so soon after a commit waits for each.
+const IN_STEP: Duration = Duration::from_micros(100);
+/// Such a caller has gone once it has been quiet for so long.
+const GONE: Duration = Duration::from_millis(5);
+
+/// So many may wait for the disk; others are told to ask again.
+const MAX_COLD: usize = 1024;
+
 /// Answers that wait for their turn, at most one for each connection: `R` is where an answer goes, `C` one that needs the
 /// disk.
 #[derive(Debug)]
@@ -63,9 +71,16 @@ impl<R, C> Observers<R, C> {
         }
     }
 
-    /// One of a slice needs the disk: it waits for its turn there.
-    pub(crate) fn push_cold(&mut self, job: C) {
+    /// One of a slice needs the disk: it waits for its turn there, or comes back if there are too many.
+    pub(crate) fn push_cold(&mut self, job: C, is_gone: impl Fn(&C) -> bool) -> Option<C> {
+        if self.cold.len() >= MAX_COLD {
+            self.cold.retain(|job| !is_gone(job));
+        }
+        if self.cold.len() >= MAX_COLD {
+            return Some(job);
+        }
         self.cold.push_back(job);
+        None
     }
 
     /// When the next slice is due, or the next reading; none while nobody waits. Nobody rests unless the leader is busy.
@@ -92,20 +107,66 @@ impl<R, C> Observers<R, C> {
         self.rests_until = Some(now + rest(took));
     }
 
-    /// The one to be read for, if that is due; [`on_read`](Observers::on_read) ends it.
-    pub(crate) fn pop_cold(&mut self, now: Instant, is_busy: bool) -> Option<C> {
+    /// The one to be read for, if that is due and it still waits; [`on_read`](Observers::on_read) ends it.
+    pub(crate) fn pop_cold(
+        &mut self,
+        now: Instant,
+        is_busy: bool,
+        is_gone: impl Fn(&C) -> bool,
+    ) -> Option<C> {
         if self.is_reading || rested(self.reads_at, now, is_busy) > now {
             return None;
         }
-        let job = self.cold.pop_front()?;
-        self.is_reading = true;
-        Some(job)
+        while let Some(job) = self.cold.pop_front() {
+            if !is_gone(&job) {
+                self.is_reading = true;
+                return Some(job);
+            }
+        }
+        None
     }
 
     /// The reading took so long.
     pub(crate) fn on_read(&mut self, now: Instant, took: Duration) {
         self.is_reading = false;
         self.reads_at = Some(now + rest(took));
+    }
+}
+
+/// Tells a caller that waits for each commit, and so appends at once after it, from records that come at their own time.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// Since when all is committed; slices do not count.
+    quiet_since: Option<Instant>,
+    in_step: bool,
+}
+
+impl Pace {
+    pub(crate) fn on_quiet(&mut self, now: Instant) {
+        self.quiet_since = Some(now);
+    }
+
+    pub(crate) fn on_append(&mut self, now: Instant) {
+        if let Some(since) = self.quiet_since.take() {
+            self.in_step = now.saturating_duration_since(since) < IN_STEP;
+        }
+    }
+
+    /// A slice was sent meanwhile.
+    pub(crate) fn on_slice(&mut self, began: Instant, ended: Instant) {
+        if let Some(since) = &mut self.quiet_since {
+            *since += ended.saturating_duration_since(began);
+        }
+    }
+
+    /// Whether such a caller is to be expected at once.
+    pub(crate) fn is_in_step(&self, now: Instant) -> bool {
+        self.gone_at().is_some_and(|at| now < at)
+    }
+
+    /// When it is expected no more.
+    pub(crate) fn gone_at(&self) -> Option<Instant> {
+        self.quiet_since.filter(|_| self.in_step).map(|since| since + GONE)
     }
 }
 
@@ -182,17 +243,47 @@ mod tests {
     #[test]
     fn one_is_read_for_at_a_time_and_holds_up_no_other() {
         let (now, mut observers) = (Instant::now(), waiting(1));
-        observers.push_cold(7);
-        observers.push_cold(8);
-        assert_eq!(observers.pop_cold(now, true), Some(7));
-        assert_eq!(observers.pop_cold(now, true), None, "7 is still read for");
+        let stays = |_: &i32| false;
+        assert_eq!(observers.push_cold(7, stays).or(observers.push_cold(8, stays)), None);
+        assert_eq!(observers.pop_cold(now, true, stays), Some(7));
+        assert_eq!(observers.pop_cold(now, true, stays), None, "7 is still read for");
         assert!(observers.has_slice(now, true), "those who need no disk go on");
         observers.on_read(now, MS);
-        assert_eq!(observers.pop_cold(now, true), None, "the disk is others'");
-        assert_eq!(observers.pop_cold(now + 11 * MS, true), Some(8));
+        assert_eq!(observers.pop_cold(now, true, stays), None, "the disk is others'");
+        assert_eq!(observers.pop_cold(now + 11 * MS, true, stays), Some(8));
         observers.on_read(now, MS);
         observers.pop(0, 0);
         assert_eq!(observers.due(now, true), None, "nobody waits");
+    }
+
+    #[test]
+    fn nobody_is_read_for_who_is_gone_and_few_wait_for_the_disk() {
+        let (now, mut observers) = (Instant::now(), waiting(0));
+        let stays = |_: &i32| false;
+        let limit = i32::try_from(MAX_COLD).expect("small");
+        assert!((0..limit).all(|number| observers.push_cold(number, stays).is_none()));
+        assert_eq!(observers.push_cold(limit, stays), Some(limit), "it asks again");
+        let is_gone = |number: &i32| *number < limit - 1;
+        assert_eq!(observers.push_cold(limit, is_gone), None, "the others have left");
+        assert_eq!(observers.pop_cold(now, true, |number| *number < limit), Some(limit));
+    }
+
+    #[test]
+    fn a_caller_that_waits_for_each_commit_is_known_and_forgotten() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let at = |micros| start + Duration::from_micros(micros);
+        assert!(!pace.is_in_step(start));
+        pace.on_quiet(at(0));
+        pace.on_append(at(20));
+        pace.on_quiet(at(400));
+        assert!(pace.is_in_step(at(401)), "it appended 20 us after the commit");
+        pace.on_slice(at(500), at(9_500));
+        assert!(pace.is_in_step(at(9_600)), "a slice is no quiet");
+        assert_eq!(pace.gone_at(), Some(at(14_400)));
+        assert!(!pace.is_in_step(at(14_400)), "it has gone");
+        pace.on_append(at(20_000));
+        assert!(!pace.is_in_step(at(20_001)), "one that comes at its own time");
+        assert_eq!(pace.gone_at(), None);
     }
 
     #[test]
