@@ -87,8 +87,6 @@ struct Seen {
     timed_out: u64,
     /// For an answer that has come since the last report.
     longest_wait: Duration,
-    /// The largest that any of them knows.
-    high_watermark: i64,
     /// Observers that have had an answer.
     heard: usize,
 }
@@ -231,10 +229,9 @@ impl Crowd {
             .map(|observer| now.saturating_duration_since(observer.waits_since));
         let longest_wait_us = waits.max().unwrap_or_default().max(so_far).as_micros();
         let least = self.observers.iter().map(|observer| observer.offset).min().unwrap_or(-1);
-        let Seen { answers, empty, bytes, closed, refused, timed_out, high_watermark, .. } =
-            self.seen;
+        let Seen { answers, empty, bytes, closed, refused, timed_out, .. } = self.seen;
         format!(
-            r#"{{"answers":{answers},"empty":{empty},"bytes":{bytes},"closed":{closed},"refused":{refused},"timed_out":{timed_out},"longest_wait_us":{longest_wait_us},"least_offset":{least},"high_watermark":{high_watermark}}}"#
+            r#"{{"answers":{answers},"empty":{empty},"bytes":{bytes},"closed":{closed},"refused":{refused},"timed_out":{timed_out},"longest_wait_us":{longest_wait_us},"least_offset":{least}}}"#
         )
     }
 }
@@ -313,7 +310,6 @@ impl Observer {
         self.is_heard = true;
         self.offset = end;
         self.high_watermark = answer.high_watermark;
-        seen.high_watermark = seen.high_watermark.max(answer.high_watermark);
         Ok(())
     }
 }

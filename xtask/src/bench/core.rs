@@ -140,7 +140,17 @@ impl Time {
 
 fn times(quick: bool) -> Result<Vec<Time>> {
     let repetitions: [u32; 2] = if quick { [5, 10] } else { [51, 30] };
-    let lines = lines("bench-core-time", &[&repetitions[..], &SIZES].concat())?;
+    let times = times_of(&lines("bench-core-time", &[&repetitions[..], &SIZES].concat())?)?;
+    println!("\n| records a round | ns a record | quartiles | ns a round |\n|--:|--:|--:|--:|");
+    for time in &times {
+        let (low, high) = (time.per_record(time.low), time.per_record(time.high));
+        let (a_record, a_round) = (time.a_record(), time.median);
+        println!("| {} | {a_record:.0} | {low:.0} to {high:.0} | {a_round:.0} |", time.records);
+    }
+    Ok(times)
+}
+
+fn times_of(lines: &[Vec<String>]) -> Result<Vec<Time>> {
     let times = lines.iter().map(|words| {
         let [records, median, low, high] = &words[..] else {
             bail!("bench-core-time says {words:?}");
@@ -149,12 +159,7 @@ fn times(quick: bool) -> Result<Vec<Time>> {
         Ok(Time { records: records.parse()?, median, low, high })
     });
     let times = times.collect::<Result<Vec<Time>>>()?;
-    println!("\n| records a round | ns a record | quartiles | ns a round |\n|--:|--:|--:|--:|");
-    for time in &times {
-        let (low, high) = (time.per_record(time.low), time.per_record(time.high));
-        let (a_record, a_round) = (time.a_record(), time.median);
-        println!("| {} | {a_record:.0} | {low:.0} to {high:.0} | {a_round:.0} |", time.records);
-    }
+    all_sizes("bench-core-time", times.iter().map(|time| time.records))?;
     Ok(times)
 }
 
@@ -205,15 +210,7 @@ impl Allocations {
 }
 
 fn allocations() -> Result<Vec<Allocations>> {
-    let lines = lines("bench-core-allocations", &SIZES)?;
-    let allocations = lines.iter().map(|words| {
-        let [records, core, all, inputs @ ..] = &words[..] else {
-            bail!("bench-core-allocations says {words:?}");
-        };
-        let (core, all) = (core.parse()?, all.parse()?);
-        Ok(Allocations { records: records.parse()?, core, all, inputs: inputs.join(" ") })
-    });
-    let allocations = allocations.collect::<Result<Vec<Allocations>>>()?;
+    let allocations = allocations_of(&lines("bench-core-allocations", &SIZES)?)?;
     println!(
         "\n| records a round | allocations a round in the core | a record | in which steps | a round with the caller's | a record |"
     );
@@ -229,6 +226,29 @@ fn allocations() -> Result<Vec<Allocations>> {
         "\nAt 1 record a round one allocation a round is one a record: the core's is that of the batch."
     );
     Ok(allocations)
+}
+
+fn allocations_of(lines: &[Vec<String>]) -> Result<Vec<Allocations>> {
+    let allocations = lines.iter().map(|words| {
+        let [records, core, all, inputs @ ..] = &words[..] else {
+            bail!("bench-core-allocations says {words:?}");
+        };
+        let (core, all) = (core.parse()?, all.parse()?);
+        Ok(Allocations { records: records.parse()?, core, all, inputs: inputs.join(" ") })
+    });
+    let allocations = allocations.collect::<Result<Vec<Allocations>>>()?;
+    all_sizes("bench-core-allocations", allocations.iter().map(|line| line.records))?;
+    Ok(allocations)
+}
+
+/// What says nothing of a size would be within every bound.
+fn all_sizes(program: &str, sizes: impl Iterator<Item = u32>) -> Result<()> {
+    let sizes: Vec<u32> = sizes.collect();
+    ensure!(
+        sizes == SIZES,
+        "{program} says something of {sizes:?} records a round, not of {SIZES:?}"
+    );
+    Ok(())
 }
 
 /// What a program prints, by lines and words.
@@ -340,6 +360,17 @@ mod tests {
             assert!(!found(records, 1.0, a_proposal + 3.0), "{records}");
             assert!(found(records, 1.0, 2.0 * a_proposal + 3.0), "{records}: by the caller");
             assert!(found(records, 2.0, a_proposal + 4.0), "{records}: by the core");
+        }
+    }
+
+    #[test]
+    fn a_size_without_a_figure_fails() {
+        let words = |size: &u32| vec![size.to_string(), "1".into(), "1".into(), "1".into()];
+        let all: Vec<Vec<String>> = SIZES.iter().map(words).collect();
+        assert_eq!(times_of(&all).expect("all sizes").len(), SIZES.len());
+        assert_eq!(allocations_of(&all).expect("all sizes").len(), SIZES.len());
+        for few in [&all[..0], &all[1..]] {
+            assert!(times_of(few).is_err() && allocations_of(few).is_err(), "{few:?}");
         }
     }
 }

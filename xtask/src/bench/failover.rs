@@ -31,10 +31,10 @@ use crate::step::{step, target};
 #[derive(Args)]
 pub(crate) struct Options {
     /// For Quorate alone, how often its leader ends by SIGKILL, and as often by SIGTERM.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// The same where Java takes part, for a leader of each make.
-    #[arg(long, value_name = "ROUNDS", default_value_t = 10)]
+    #[arg(long, value_name = "ROUNDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     java_rounds: u32,
     /// Which quorums; java1 and java2 have so many nodes of Apache Kafka, and Quorate's for the rest.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = SYSTEMS.map(|system| system.name.to_owned()))]
@@ -369,6 +369,8 @@ fn as_json(measured: &[(System, Vec<Sample>)]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
@@ -388,6 +390,20 @@ mod tests {
             commit: Duration::from_millis(ms),
             acknowledgement: None,
             epochs,
+        }
+    }
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        _options: Options,
+    }
+
+    #[test]
+    fn no_rounds_are_refused() {
+        let is_taken = |flag, count| Line::try_parse_from(["failover", flag, count]).is_ok();
+        for flag in ["--rounds", "--java-rounds"] {
+            assert!(is_taken(flag, "1") && !is_taken(flag, "0"), "{flag}");
         }
     }
 

@@ -226,6 +226,12 @@ impl Results {
         self.samples(who, load).filter_map(figure).filter(|figure| figure.is_finite()).collect()
     }
 
+    /// In how many rounds a row was to be measured.
+    pub(super) fn rounds_asked(&self, who: Who, load: Load) -> u32 {
+        let rows = self.asked.iter().filter(|row| row.who == who && row.load == load);
+        rows.map(|row| row.rounds).max().unwrap_or(0)
+    }
+
     /// The samples of two systems, round by round.
     pub(super) fn pairs(&self, who: Who, over: Who, load: Load) -> Vec<(&Sample, &Sample)> {
         let of = |who: Who, round: u32| {
@@ -295,8 +301,8 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_round() {
         let mut results = Results {
-            asked: [Who::Floor, Who::Quorate]
-                .map(|who| Row { who, load: Load::Closed(64), rounds: 3 })
+            asked: [(Who::Floor, 2), (Who::Quorate, 3)]
+                .map(|(who, rounds)| Row { who, load: Load::Closed(64), rounds })
                 .to_vec(),
             // The machine was ten times slower in the second round.
             measured: vec![
@@ -319,6 +325,9 @@ mod tests {
         assert!(ends("| 0.600 (0.600 to 0.600), but 2 records failed | **no** |"), "{text}");
 
         results.measured.retain(|one| one.round == 1);
+        let text = results.tables();
+        assert!(text.contains("| not measured | **no** |"), "the second round is missing: {text}");
+        results.asked.iter_mut().for_each(|row| row.rounds = 1);
         let text = results.tables();
         let target = "| Quorate | floor | commits/s at 64 in flight | at least 0.5 | 0.600 | yes |";
         assert!(text.contains(target), "{text}");

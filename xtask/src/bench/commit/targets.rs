@@ -105,10 +105,13 @@ fn line(results: &Results, target: &Target) -> Line {
     let pairs = results.pairs(target.who, target.over, target.load);
     let ratios = results.ratios(target.who, target.over, target.load, target.figure);
     let failed: u64 = pairs.iter().map(|(ours, theirs)| ours.failed + theirs.failed).sum();
+    let asked = [target.who, target.over].map(|who| results.rounds_asked(who, target.load));
+    let is_whole =
+        u32::try_from(ratios.len()).is_ok_and(|count| asked.iter().min() == Some(&count));
     let is_nothing = pairs.iter().any(|(_, theirs)| (target.figure)(theirs) == Some(0.0));
     let (measured, is_met) = match median(&ratios) {
-        // In some rounds only: a median of those would leave out the others' best ones.
-        Some(middle) if ratios.len() == pairs.len() => {
+        // Of some rounds only, a median would leave out the others' best ones, or those that a failure has ended.
+        Some(middle) if is_whole => {
             let ratios = cell(&ratios, |ratio| format!("{ratio:.3}"));
             match failed {
                 0 => (ratios, target.bound.holds(middle)),
@@ -171,7 +174,8 @@ mod tests {
             round: *round,
             sample: sample.clone(),
         });
-        let asked = samples.iter().map(|(who, ..)| Row { who: *who, load, rounds: 1 });
+        let rounds = samples.iter().map(|(_, round, _)| *round).max().unwrap_or(0);
+        let asked = samples.iter().map(|(who, ..)| Row { who: *who, load, rounds });
         Results { asked: asked.collect(), measured: measured.collect(), ..Results::default() }
     }
 
@@ -217,6 +221,23 @@ mod tests {
         assert_eq!(only(&none), ("not measured".to_owned(), false));
         none.asked.truncate(1);
         assert!(judge(&none).is_empty(), "nobody asked for Kafka");
+    }
+
+    #[test]
+    fn rounds_that_never_came_meet_no_target() {
+        let sample = Sample { p75_us: Some(100.0), ..Sample::default() };
+        let kafka = Sample { p75_us: Some(1000.0), ..Sample::default() };
+        let judged = |of_quorate, of_kafka| {
+            let samples =
+                [(Who::Quorate, 1, sample.clone()), (Who::KafkaNoLinger, 1, kafka.clone())];
+            let mut results = results(&samples, Load::Open(100));
+            results.asked[0].rounds = of_quorate;
+            results.asked[1].rounds = of_kafka;
+            only(&results)
+        };
+        assert_eq!(judged(1, 1), ("0.100".to_owned(), true));
+        assert_eq!(judged(5, 1), ("0.100".to_owned(), true), "Kafka's are fewer");
+        assert_eq!(judged(5, 2), ("not measured".to_owned(), false));
     }
 
     #[test]

@@ -56,14 +56,16 @@ pub(super) struct Served {
     timed_out: f64,
     /// Since the look before.
     longest_wait_ms: f64,
-    high_watermark: f64,
     /// How far the one that is furthest behind has come.
     least_offset: f64,
+    /// How many committed records that one does not have; NaN where the leader was not asked what is committed.
+    behind: f64,
 }
 
 /// What they saw, by second.
 impl Served {
-    pub(super) fn since(&self, before: &Served) -> Result<Served> {
+    /// The high watermark is the leader's own: observers that it does not answer do not know what they lack.
+    pub(super) fn since(&self, before: &Served, high_watermark: i64) -> Result<Served> {
         let seconds = self.at.duration_since(before.at).as_secs_f64();
         if self.least_offset <= before.least_offset {
             bail!("an observer has not come on from {} in {seconds:.1} s", before.least_offset);
@@ -77,6 +79,8 @@ impl Served {
             closed: rate(self.closed, before.closed),
             refused: rate(self.refused, before.refused),
             timed_out: rate(self.timed_out, before.timed_out),
+            // Observers have records that are not committed yet, too.
+            behind: (high_watermark as f64 - self.least_offset).max(0.0),
             ..self.clone()
         })
     }
@@ -95,6 +99,11 @@ impl Served {
         self.closed + self.refused + self.timed_out
     }
 
+    /// Fetches that had no answer within 2 s.
+    pub(super) fn timed_out(&self) -> f64 {
+        self.timed_out
+    }
+
     /// From the first request to the answer, of the one that had to wait longest, however often it had to ask again.
     pub(super) fn longest_wait_ms(&self) -> f64 {
         self.longest_wait_ms
@@ -102,7 +111,7 @@ impl Served {
 
     /// How many committed records the one that is furthest behind does not have.
     pub(super) fn behind(&self) -> f64 {
-        (self.high_watermark - self.least_offset).max(0.0)
+        self.behind
     }
 
     pub(super) fn figures(&self) -> String {
@@ -115,7 +124,7 @@ impl Served {
             self.turned_away(),
             self.timed_out,
             self.longest_wait_ms,
-            self.behind()
+            self.behind
         )
     }
 }
@@ -181,8 +190,36 @@ impl Observers {
             refused: number("refused")?,
             timed_out: number("timed_out")?,
             longest_wait_ms: number("longest_wait_us")? / 1e3,
-            high_watermark: number("high_watermark")?,
             least_offset: number("least_offset")?,
+            behind: f64::NAN,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lacks_what_the_leader_has_committed() {
+        let before = Served {
+            at: Instant::now(),
+            cpu_seconds: 0.0,
+            answers: 0.0,
+            empty: 0.0,
+            bytes: 0.0,
+            closed: 0.0,
+            refused: 0.0,
+            timed_out: 1.0,
+            longest_wait_ms: 0.0,
+            least_offset: 10.0,
+            behind: f64::NAN,
+        };
+        let at = before.at + Duration::from_secs(2);
+        let now = Served { at, timed_out: 5.0, least_offset: 20.0, ..before.clone() };
+        let since = |high_watermark| now.since(&before, high_watermark).expect("it has come on");
+        assert_eq!((since(5000).behind(), since(5000).timed_out()), (4980.0, 2.0));
+        assert_eq!(since(19).behind(), 0.0);
+        assert!(before.since(&before, 5000).is_err());
     }
 }

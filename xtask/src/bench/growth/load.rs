@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::crowd::{Crowd, Served};
 use super::table::number as shown;
+use crate::interop::process::wait_for;
 use crate::interop::quorum::{Make, Quorum};
 use crate::usage::Usage;
 
@@ -75,7 +76,12 @@ pub(super) fn measure(quorum: &mut Quorum, load: &Load, crowd: Option<&Crowd>) -
     lines.wait_for(quorum, "ends", PATIENCE + *window)?;
     let (elapsed, after) = (from.elapsed().as_secs_f64(), usages(quorum)?);
     let served = match (observers.as_mut(), served) {
-        (Some(observers), Some(before)) => Some(observers.look()?.since(&before)?),
+        (Some(observers), Some(before)) => {
+            let now = observers.look()?;
+            // Afterwards: what is committed in between counts as lacking.
+            let known = wait_for("a high watermark", PATIENCE, || quorum.describe())?;
+            Some(now.since(&before, known.high_watermark)?)
+        }
         _ => None,
     };
     let (_, report) = lines.next(quorum, PATIENCE)?;
@@ -107,8 +113,10 @@ pub(super) fn measure(quorum: &mut Quorum, load: &Load, crowd: Option<&Crowd>) -
         found.map(|(_, usage)| *usage).context("the leader is none of them")
     };
     let (leader_before, leader_after) = (of_leader(&before)?, of_leader(&after)?);
+    let commits_per_second = figure("/records_per_second")?;
+    ensure!(commits_per_second > 0.0, "nothing was committed: {report}");
     Ok(Measured {
-        commits_per_second: figure("/records_per_second")?,
+        commits_per_second,
         p50_ms: figure("/latency_us/p50")? / 1e3,
         p99_ms: figure("/latency_us/p99")? / 1e3,
         failed: count("not_appended")? + count("unknown")? + count("unfinished")?,

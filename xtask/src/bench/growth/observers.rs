@@ -3,7 +3,7 @@
 //! "Commits within 25 % of those without" is read as what one sees who appends to a leader with and without observers in
 //! the same round: commits/s with 64 records in flight, and with one. All share the machine, so the observers' own
 //! clients count against the leader there. At a rate that the leader sustains either way commits/s can hardly fall:
-//! there the latency has a bound too, and so has what the last observer lacks.
+//! there the latency has a bound too, and so have what the last observer lacks and how long any waits.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use super::crowd::{self, Crowd};
 use super::load::{self, Load, Measured};
-use super::table::{Axis, Column, Panel, Plot, Sample, Table, Target, number};
+use super::table::{Axis, Column, NOT_MEASURED, Panel, Plot, Sample, Table, Target, number};
 use super::{Bench, Found, Pressure};
 
 /// Of the commits without observers.
@@ -24,12 +24,16 @@ const P99_TIMES: f64 = 2.0;
 const P99_MORE_MS: f64 = 5.0;
 /// At a rate: how old, in seconds, the first record may be that the last observer lacks.
 const BEHIND_SECONDS: f64 = 2.0;
+/// At a rate: how long no observer may wait for an answer.
+const WAIT_MS: f64 = 2000.0;
 
 /// Columns that targets are about.
 const RATIO: usize = 1;
 const P99: usize = 3;
-const BEHIND: usize = 10;
-const FAILED: usize = 11;
+const TIMED_OUT: usize = 9;
+const WAIT: usize = 10;
+const BEHIND: usize = 11;
+const FAILED: usize = 12;
 
 /// All come from one address.
 const PROPERTIES: &str = "max.connections=8192\nmax.connections.per.ip=8192\n";
@@ -45,6 +49,7 @@ fn columns() -> Vec<Column> {
         Column::new("answers/s to observers", 0),
         Column::new("observers' clients % of a core", 0),
         Column::new("turned away/s", 0),
+        Column::most("of them after 2 s", 2),
         Column::most("longest wait of an observer, ms", 0),
         Column::new("records that the last observer lacks", 0),
         Column::most("failed", 0),
@@ -52,7 +57,7 @@ fn columns() -> Vec<Column> {
 }
 
 const IN_A_LOOP: &str = "at least 0.75 of those without";
-const AT_A_RATE: &str = "at least 0.75 of those without, p99 at most twice as long and 5 ms, the last lacks less than 2 s of records";
+const AT_A_RATE: &str = "at least 0.75 of those without, p99 at most twice as long and 5 ms, the last lacks less than 2 s of records, none waits 2 s";
 
 /// A load, and what is shown of it.
 struct Shown {
@@ -105,8 +110,8 @@ pub(super) fn run(bench: &Bench) -> Result<Found> {
                 let measured = point(bench, &what, &shown.spec, crowd)?;
                 let commits = measured.commits_per_second;
                 let without = *without.get_or_insert(commits);
-                let ratio = if without > 0.0 { commits / without } else { f64::NAN };
-                samples.push(Sample { x: f64::from(*count), figures: figures(&measured, ratio) });
+                let figures = figures(&measured, commits / without);
+                samples.push(Sample { x: f64::from(*count), figures });
             }
         }
         let table = table(&shown, samples);
@@ -117,18 +122,29 @@ pub(super) fn run(bench: &Bench) -> Result<Found> {
     Ok(found)
 }
 
-/// What is found with many observers, and whether it is as wanted; none if it was not measured.
+/// What is found with many observers, and whether it is as wanted; none if so many were not asked for.
 fn judge(table: &Table, rate: Option<u32>) -> Option<(String, bool)> {
+    let is_asked = table.points().contains(&MANY);
+    is_asked.then(|| found(table, rate).unwrap_or_else(|| (NOT_MEASURED.to_owned(), false)))
+}
+
+/// None where a figure is missing.
+fn found(table: &Table, rate: Option<u32>) -> Option<(String, bool)> {
     let ratio = table.median(MANY, RATIO)?;
     let (mut found, mut is_met) = (format!("{ratio:.2}"), ratio >= WITHIN);
     if let Some(rate) = rate {
         let (with, without) = (table.median(MANY, P99)?, table.median(0.0, P99)?);
         let behind = table.median(MANY, BEHIND)? / f64::from(rate);
+        let (timed_out, wait) = (table.most(MANY, TIMED_OUT)?, table.most(MANY, WAIT)?);
         is_met &= with <= without * P99_TIMES + P99_MORE_MS && behind < BEHIND_SECONDS;
+        is_met &= timed_out == 0.0 && wait < WAIT_MS;
         let _ = write!(
             found,
-            ", p99 {with:.2} ms, without {without:.2} ms, the last lacks {behind:.2} s"
+            ", p99 {with:.2} ms, without {without:.2} ms, the last lacks {behind:.2} s, the longest wait {wait:.0} ms"
         );
+        if timed_out > 0.0 {
+            let _ = write!(found, ", {timed_out:.2} Fetches/s without an answer in 2 s");
+        }
     }
     let failed = table.most(MANY, FAILED)? + table.most(0.0, FAILED)?;
     if failed > 0.0 {
@@ -170,6 +186,7 @@ fn figures(measured: &Measured, ratio: f64) -> Vec<f64> {
         served(crowd::Served::answers),
         served(crowd::Served::cpu_percent),
         served(crowd::Served::turned_away),
+        served(crowd::Served::timed_out),
         served(crowd::Served::longest_wait_ms),
         served(crowd::Served::behind),
         measured.failed as f64,
@@ -235,19 +252,35 @@ mod tests {
             assert!(is_met(rate, &[(RATIO, WITHIN)]));
             assert!(!is_met(rate, &[(RATIO, 0.74)]));
             assert!(!is_met(rate, &[(FAILED, 1.0)]));
-            assert_eq!(judged(rate, &[(RATIO, f64::NAN)]), None);
+            let missed = Some((NOT_MEASURED.to_owned(), false));
+            assert_eq!(judged(rate, &[(RATIO, f64::NAN)]), missed);
         }
         assert!(is_met(Some(1000), &[(P99, 11.0), (BEHIND, 1999.0)]));
         assert!(!is_met(Some(1000), &[(P99, 11.1)]));
         assert!(!is_met(Some(1000), &[(BEHIND, 2000.0)]));
-        assert!(is_met(None, &[(P99, 100.0), (BEHIND, 1e6)]));
+        assert!(is_met(Some(1000), &[(WAIT, 1999.0)]));
+        assert!(!is_met(Some(1000), &[(WAIT, 2000.0)]));
+        assert!(!is_met(Some(1000), &[(TIMED_OUT, 0.1)]));
+        assert!(is_met(None, &[(P99, 100.0), (BEHIND, 1e6), (WAIT, 1e4), (TIMED_OUT, 1.0)]));
+    }
+
+    #[test]
+    fn who_asks_for_fewer_observers_has_no_target() {
+        let few = Sample { x: 10.0, figures: vec![1.0; columns().len()] };
+        assert_eq!(judge(&table(&shown(Pressure::Rate, 1000), vec![few]), Some(1000)), None);
     }
 
     #[test]
     fn the_columns_of_targets_are_where_they_are_said_to_be() {
-        let names = [RATIO, P99, BEHIND, FAILED].map(|at| columns()[at].name);
-        let wanted =
-            ["of those without", "p99 ms", "records that the last observer lacks", "failed"];
+        let names = [RATIO, P99, TIMED_OUT, WAIT, BEHIND, FAILED].map(|at| columns()[at].name);
+        let wanted = [
+            "of those without",
+            "p99 ms",
+            "of them after 2 s",
+            "longest wait of an observer, ms",
+            "records that the last observer lacks",
+            "failed",
+        ];
         assert_eq!(names, wanted);
     }
 }

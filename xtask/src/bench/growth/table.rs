@@ -147,11 +147,13 @@ pub(super) fn number(number: f64, decimals: usize) -> String {
     shown + rest
 }
 
+pub(super) const NOT_MEASURED: &str = "not measured";
+
 /// What a figure is to be, and what it is.
 pub(super) struct Target {
     pub(super) what: &'static str,
     pub(super) wanted: &'static str,
-    /// Whether it is as wanted; none if it was not measured.
+    /// Whether it is as wanted; none if what it is about was not asked for.
     pub(super) found: Option<(String, bool)>,
 }
 
@@ -161,7 +163,7 @@ impl Target {
     }
 
     fn measured(&self) -> &str {
-        self.found.as_ref().map_or("not measured", |(figures, _)| figures)
+        self.found.as_ref().map_or(NOT_MEASURED, |(figures, _)| figures)
     }
 
     pub(super) fn table(targets: &[Target]) -> String {
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_without_a_figure_is_neither_met_nor_missed() {
+    fn a_target_that_was_not_asked_for_is_neither_met_nor_missed() {
         let target = |found: Option<(&str, bool)>| Target {
             what: "a thing",
             wanted: "at least 2",
