@@ -197,16 +197,18 @@ impl Outbox {
         turn.output.messages.push(message);
     }
 
-    /// Lets go what waited for these writes.
-    pub(crate) fn on_durable(&mut self, turn: &mut Turn<'_>, through: WriteId) {
+    /// Lets go what waited for these writes. A prompt report tells how long they took.
+    pub(crate) fn on_durable(&mut self, turn: &mut Turn<'_>, through: WriteId, is_prompt: bool) {
         assert!(through <= self.last_write, "{through:?} was never asked for");
         self.durable = self.durable.max(through);
         while let Some((id, since)) = self.unfinished.front().copied() {
             if id > through {
                 break;
             }
-            // A moving average over eight writes or so.
-            self.write_time = (self.write_time * 7 + turn.now.since(since)) / 8;
+            if is_prompt {
+                // A moving average over eight writes or so.
+                self.write_time = (self.write_time * 7 + turn.now.since(since)) / 8;
+            }
             self.unfinished.pop_front();
         }
         while self.held.front().is_some_and(|(id, _)| *id <= through) {
@@ -216,7 +218,7 @@ impl Outbox {
         }
     }
 
-    /// How long a write has taken of late, from when it was asked for until it was reported.
+    /// How long a write has taken of late, from when it was asked for until it was reported, where that was prompt.
     pub(crate) fn write_time(&self) -> Duration {
         self.write_time
     }

@@ -305,7 +305,9 @@ impl Replica {
     }
 
     fn on_durable(&mut self, turn: &mut Turn<'_>, through: crate::io::WriteId) {
-        self.outbox.on_durable(turn, through);
+        // A leader that does not wait for its disk hears of it late.
+        let is_prompt = !matches!(self.role, Role::Leader(_));
+        self.outbox.on_durable(turn, through, is_prompt);
         self.log.on_durable(through);
         self.advance_high_watermark(turn);
     }

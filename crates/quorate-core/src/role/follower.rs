@@ -116,7 +116,11 @@ impl Follower {
     }
 
     /// The leader resigned, and lets us campaign at this time; and again, if that is in vain, until the fetch deadline.
+    /// Rounds that hints led to before count no more, but those of a hand-over that is told again do.
     pub(crate) fn on_handed_over(&mut self, campaign_at: Instant, fetch_deadline: Instant) {
+        if !self.handed_over {
+            self.early_rounds = 0;
+        }
         self.handed_over = true;
         self.early_at = Some(campaign_at);
         self.fetch_deadline = fetch_deadline;

@@ -30,9 +30,10 @@ pub(crate) struct Early {
 }
 
 impl Prospective {
-    /// The leader resigned while we ask for pre-votes: if they are not won, another round comes soon.
+    /// The leader resigned while we ask for pre-votes: if they are not won, another round comes soon, however many a hint
+    /// has led to before.
     pub(crate) fn on_handed_over(&mut self, fetch_deadline: Instant) {
-        let rounds = self.early.map_or(1, |early| early.rounds);
+        let rounds = self.early.filter(|early| early.handed_over).map_or(1, |early| early.rounds);
         self.early = Some(Early { fetch_deadline, rounds, handed_over: true });
     }
 

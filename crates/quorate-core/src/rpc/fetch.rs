@@ -4,6 +4,7 @@
 mod follower;
 
 use alloc::format;
+use core::time::Duration;
 
 use crate::ids::{Epoch, Instant, Offset};
 use crate::io::{Event, RequestId};
@@ -15,6 +16,12 @@ use crate::outbox::Turn;
 use crate::replica::Replica;
 use crate::role::{Parked, Role};
 
+/// A Fetch is held no longer, whatever it asks for: its client may be gone, and each step looks at all that are held.
+/// Controllers and brokers ask for half a second, and Kafka's clients give up a request after 30 s.
+///
+/// Differs from Kafka, which holds it for as long as it asks, up to 24 days.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
 impl Replica {
     /// Answers a Fetch, at once or when there is news.
     pub(crate) fn on_fetch_request(
@@ -25,7 +32,7 @@ impl Replica {
         request: FetchRequest,
     ) {
         let wait = u64::try_from(request.max_wait_ms).unwrap_or(0);
-        let until = turn.now + core::time::Duration::from_millis(wait);
+        let until = turn.now + Duration::from_millis(wait).min(MAX_WAIT);
         let mut fetch = Parked { id, via, request, until };
         if let Err(error) = self.check_fetch(&fetch.request) {
             return self.answer_fetch_error(turn, &fetch, error);

@@ -27,15 +27,18 @@ const LAST_WORDS: Micros = SECOND;
 const FAREWELL: Micros = 50_000;
 
 impl<W: Workload> World<'_, W> {
-    /// Something came in: the process will look at it soon.
+    /// Something came in: the process will look at it soon. For a write that it does not wait for it may not be woken.
     pub(super) fn receive(&mut self, node: usize, inbound: Inbound) {
         let events = self.events;
         let mut random = self.draw(Draw::Wake, node, events);
         let machine = &mut self.machines[node];
         let boot = machine.boot;
         let Some(process) = &mut machine.process else { return };
+        let is_withheld = matches!(inbound, Inbound::Durable(_))
+            && !process.replica.waits_for_disk()
+            && random.percent(50);
         process.inbox.push_back(inbound);
-        if !process.is_woken {
+        if !process.is_woken && !is_withheld {
             process.is_woken = true;
             let (from, to) = self.plan.wake;
             self.after(random.within(from, to), Happening::Wake { node, boot });
