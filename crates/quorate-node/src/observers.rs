@@ -27,7 +27,7 @@ const IN_STEP: Duration = Duration::from_micros(100);
 const GONE: Duration = Duration::from_millis(5);
 
 /// So many may wait for the disk; others are told to ask again.
-const MAX_COLD: usize = 1024;
+const MAX_COLD: usize = 4096;
 
 /// Answers that wait for their turn, at most one for each connection: `R` is where an answer goes, `C` one that needs the
 /// disk.
