@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value};
 
 use crate::step::{cargo, root, step, succeed, target};
@@ -121,8 +121,18 @@ impl Tree {
     fn node(&self, quorate: &Path, node: &str, expected: &Value) -> Result<String> {
         let dir = self.dir.join(node);
         let damage = &self.expected["damage"];
-        let verify = json_lines(&quorate_in(quorate, &["log", "verify", "--json"], &dir)?)?;
-        let [verify] = &verify[..] else { bail!("log verify printed {} objects", verify.len()) };
+        let copy = Scratch::new()?;
+        copy_tree(&dir, copy.path())?;
+        let mut verify = verified(quorate, &dir)?;
+        if let Some(at) = damage["zerosFrom"].as_u64() {
+            // A killed node may leave zeros, and its lock file. Without that they are damage.
+            let remarks = verify["remarks"].as_array().context("log verify names no remarks")?;
+            let says = format!("position {at}: ");
+            let is_it = |remark: &Value| remark.as_str().is_some_and(|it| it.contains(&says));
+            ensure!(remarks.iter().any(is_it), "log verify says {verify}");
+            std::fs::remove_file(copy.path().join(".lock"))?;
+            verify = verified(quorate, copy.path())?;
+        }
         let found = verify["damage"].as_array().context("log verify names no damage")?;
         if damage.is_null() {
             ensure!(found.is_empty(), "log verify finds damage: {found:?}");
@@ -130,10 +140,16 @@ impl Tree {
             let [found] = &found[..] else { bail!("log verify finds {found:?}") };
             check_damage(found, damage)?;
         }
-        let copy = Scratch::new()?;
-        copy_tree(&dir, copy.path())?;
-        opened::check(copy.path(), expected, damage, verify)
+        opened::check(copy.path(), expected, damage, &verify)
     }
+}
+
+/// What `log verify` says of a directory.
+fn verified(quorate: &Path, dir: &Path) -> Result<Value> {
+    let said = json_lines(&quorate_in(quorate, &["log", "verify", "--json"], dir)?)?;
+    let [said] =
+        <[Value; 1]>::try_from(said).map_err(|said| anyhow!("log verify says {said:?}"))?;
+    Ok(said)
 }
 
 /// What is found must be where it was put.

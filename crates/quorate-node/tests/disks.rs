@@ -158,7 +158,7 @@ impl Cluster {
     fn start_with(&mut self, i: usize, machine: Machine) {
         let id = i32::try_from(i + 1).unwrap();
         let limits =
-            RollLimits { segment_bytes: self.settings.segment_bytes, segment_ms: u64::MAX };
+            RollLimits { segment_bytes: self.settings.segment_bytes, ..RollLimits::default() };
         let options = Options { dir: PathBuf::from(DIR), node: NodeId(id), limits };
         let directory = Directory::open(self.members[i].fs.clone(), options).unwrap();
         let mut config = NodeConfig::new(directory.id(), id, "CONTROLLER", &self.host, port(id));
@@ -303,7 +303,10 @@ fn a_slow_state_machine_reads_from_disk_what_it_fell_behind_on() {
             }
             cluster.commit(0, &token, after).await;
             cluster.applied(0, &values).await;
-            assert!(reads(&cluster.members[0].fs) > 0, "more than waits in memory was read from disk");
+            assert!(
+                reads(&cluster.members[0].fs) > 0,
+                "more than waits in memory was read from disk"
+            );
         });
     }
 }
@@ -429,7 +432,7 @@ fn a_failing_disk_ends_a_node_and_nothing_that_it_committed_is_lost() {
 
 /// The log as the next start finds it.
 fn sound(fs: &MemFs) -> Vec<Bytes> {
-    let limits = RollLimits { segment_bytes: SETTINGS.segment_bytes, segment_ms: u64::MAX };
+    let limits = RollLimits { segment_bytes: SETTINGS.segment_bytes, ..RollLimits::default() };
     let options = Options { dir: PathBuf::from(DIR), node: NodeId(1), limits };
     drop(Directory::open(fs.clone(), options).unwrap());
     log(fs)

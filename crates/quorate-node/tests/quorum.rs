@@ -110,7 +110,7 @@ fn start_node(cluster: &Cluster, id: usize, applied: Applied) -> Node {
     let options = Options {
         dir: cluster.path(id),
         node: NodeId(node),
-        limits: RollLimits { segment_bytes: 64 << 10, segment_ms: u64::MAX },
+        limits: RollLimits { segment_bytes: 64 << 10, ..RollLimits::default() },
     };
     let directory = Directory::open(RealFs, options).unwrap();
     let mut config =

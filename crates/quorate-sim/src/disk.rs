@@ -202,6 +202,11 @@ impl File for SimFile {
         self.inner.set_len(len)
     }
 
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
+        self.disk.unless_aborted()?;
+        self.inner.allocate(from, to)
+    }
+
     fn size(&self) -> io::Result<u64> {
         self.inner.size()
     }

@@ -59,6 +59,9 @@ pub trait File: Debug + Send + Sync + 'static {
     fn write_all_at(&self, slices: &[io::IoSlice<'_>], position: u64) -> io::Result<()>;
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Extends the file from its end to this length with zeros, and takes room on the medium for them. May do a part
+    /// of it and fail.
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()>;
     /// How long the file is, in bytes.
     fn size(&self) -> io::Result<u64>;
     /// Makes content and length durable (fdatasync).

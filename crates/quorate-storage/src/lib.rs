@@ -10,7 +10,8 @@
 //! | Write | What it does, in order | Before `Durable` passes it | Before a later write touches a file |
 //! |---|---|---|---|
 //! | `Append` | write at the end of the active segment | the segment's data is synced; one sync serves all appends queued in a row (group commit) | nothing: appends are merged |
-//! | `Append` that rolls | sync the old segment; create the new one with its index files; sync the directory; then as `Append` | the old segment, the new one, and the new one's directory entry are synced | the old segment and the directory are synced |
+//! | `Append` while they are many | as `Append`, but make the file longer first, by zeros, when they do not fit into it | as `Append` | nothing |
+//! | `Append` that rolls | cut zeros off the old segment, sync it; create the new one with its index files; sync the directory; then as `Append` | the old segment, the new one, and the new one's directory entry are synced | the old segment and the directory are synced |
 //! | `ElectionState` | write `quorum-state.tmp`, sync it, rename it over `quorum-state`, sync the directory | all of it | **barrier**: all of it, and every append before it is synced first |
 //! | `Truncate` | rewrite `leader-epoch-checkpoint` if it names an epoch that goes; unlink later segments, newest first, sync the directory; cut the segment, sync it | all of it | **barrier**: all of it, and every append before it is synced first |
 //! | `InstallSnapshot` (with the snapshots) | sync the file, rename, sync the directory; then reset the log and unlink | all of it | **barrier** |
@@ -20,6 +21,9 @@
 //!
 //! `leader-epoch-checkpoint` is never on the path of a commit or an election: it may lag behind the log
 //! (recovery adds what is missing), and never runs ahead of it.
+//!
+//! Zeros behind the last batch of a segment are room for more, in a log that was not closed. They are no batch, so
+//! nothing depends on when they, or the cut that takes them away, reach the medium.
 //!
 //! What a directory holds when it is opened may be in the page cache alone, left there by a process that
 //! was killed, or one whose sync failed: it is synced, dropped from the cache and read anew before anything is made

@@ -24,12 +24,37 @@ pub struct RollLimits {
     pub segment_bytes: u64,
     /// `metadata.log.segment.ms`.
     pub segment_ms: u64,
+    /// `quorate.log.preallocate.bytes`: while appends come often, the file is made longer ahead of them, by so much.
+    pub preallocate_bytes: u64,
 }
 
 impl Default for RollLimits {
-    /// Kafka's defaults: 1 GiB, seven days.
+    /// Kafka's defaults: 1 GiB, seven days. Room is made for 4 MiB.
     fn default() -> RollLimits {
-        RollLimits { segment_bytes: 1 << 30, segment_ms: 7 * 24 * 60 * 60 * 1000 }
+        let week = 7 * 24 * 60 * 60 * 1000;
+        RollLimits { segment_bytes: 1 << 30, segment_ms: week, preallocate_bytes: 4 << 20 }
+    }
+}
+
+/// Whether appends come often, by the time in their batches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// Since when they are counted, in milliseconds.
+    since: i64,
+    appends: u32,
+    is_busy: bool,
+}
+
+impl Pace {
+    /// So many appends in a second are many.
+    const BUSY: u32 = 16;
+
+    fn count(&mut self, now: i64) {
+        if !(0..1000).contains(&now.saturating_sub(self.since)) {
+            *self = Pace { since: now, appends: 0, is_busy: self.appends >= Pace::BUSY };
+        }
+        self.appends = self.appends.saturating_add(1);
+        self.is_busy |= self.appends >= Pace::BUSY;
     }
 }
 
@@ -44,6 +69,7 @@ pub(crate) struct Log<F: FileSystem> {
     checkpointed: Vec<(Epoch, Offset)>,
     /// Rolled segments whose index files are not written yet.
     unindexed: Vec<Offset>,
+    pace: Pace,
 }
 
 /// What the commit thread and the readers share.
@@ -99,7 +125,8 @@ impl<F: FileSystem> Log<F> {
         assert!(!segments.is_empty(), "a log has a segment");
         let segments = RwLock::new(Segments { list: segments, epochs, generation: 0 });
         let shared = Arc::new(Shared { segments });
-        Log { fs, dir, limits, shared, checkpointed, unindexed: Vec::new() }
+        let (unindexed, pace) = (Vec::new(), Pace::default());
+        Log { fs, dir, limits, shared, checkpointed, unindexed, pace }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared<F>> {
@@ -116,6 +143,7 @@ impl<F: FileSystem> Log<F> {
 
     /// Writes these batches and syncs them once, except where a segment is rolled in between.
     pub(crate) fn append(&mut self, batches: &[EncodedBatch]) -> Result<(), StorageError> {
+        self.pace.count(batches.last().map_or(0, |batch| batch.max_timestamp));
         let mut rest = batches;
         while !rest.is_empty() {
             let fit = self.count_fitting(rest);
@@ -148,7 +176,7 @@ impl<F: FileSystem> Log<F> {
             let keep = segments.list.len() - gone.len();
             segments.list.truncate(keep);
             let active = segments.active_mut();
-            let shrinks = position < active.size;
+            let shrinks = position < active.file_len;
             active.truncate(to, position);
             (active.file.clone(), shrinks)
         };
@@ -168,10 +196,14 @@ impl<F: FileSystem> Log<F> {
     }
 
     pub(crate) fn is_untidy(&self) -> bool {
-        !self.unindexed.is_empty() || self.checkpointed != self.shared.read().epochs
+        let segments = self.shared.read();
+        !self.unindexed.is_empty()
+            || self.checkpointed != segments.epochs
+            || segments.active().size < segments.active().file_len
     }
 
     pub(crate) fn tidy(&mut self) -> Result<(), StorageError> {
+        self.give_room_back()?;
         while let Some(base) = self.unindexed.pop() {
             self.write_indexes(base)?;
         }
@@ -185,7 +217,10 @@ impl<F: FileSystem> Log<F> {
     pub(crate) fn close(&mut self) -> Result<(), StorageError> {
         let active = self.shared.read().active().base;
         self.unindexed.push(active);
-        self.tidy()
+        let had_room = self.give_room_back()?;
+        self.tidy()?;
+        // Zeros behind a log that was closed are damage.
+        if had_room { self.sync_active() } else { Ok(()) }
     }
 
     /// How many of these batches the active segment takes: none if it is to be rolled first.
@@ -223,6 +258,10 @@ impl<F: FileSystem> Log<F> {
             }
             (active.file.clone(), active.size)
         };
+        self.make_room(
+            &file,
+            start + batches.iter().map(|batch| batch.bytes.len() as u64).sum::<u64>(),
+        )?;
         let slices: Vec<IoSlice<'_>> =
             batches.iter().map(|batch| IoSlice::new(&batch.bytes)).collect();
         if let Err(error) = file.write_all_at(&slices, start) {
@@ -242,12 +281,51 @@ impl<F: FileSystem> Log<F> {
         Ok(())
     }
 
+    /// Makes the active file longer than is needed now, or as long as its batches are. A write within the file is
+    /// durable sooner: the file system has no length to record.
+    fn make_room(&mut self, file: &F::File, needed: u64) -> Result<(), StorageError> {
+        if !self.pace.is_busy {
+            return self.give_room_back().map(drop);
+        }
+        let from = self.shared.read().active().file_len;
+        let to =
+            needed.saturating_add(self.limits.preallocate_bytes).min(self.limits.segment_bytes);
+        if needed <= from || to <= needed {
+            return Ok(());
+        }
+        match file.allocate(from, to) {
+            Ok(()) => self.shared.write().active_mut().file_len = to,
+            // A disk that has no room ahead, or a file system that cannot, may still take what is to be written.
+            Err(error) => {
+                tracing::debug!(%error, "no room is made in the log any more");
+                self.limits.preallocate_bytes = 0;
+                file.set_len(from).map_err(StorageError::io("cut", &self.active_path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the active file as long as its batches are, not durably; whether it was longer.
+    fn give_room_back(&mut self) -> Result<bool, StorageError> {
+        let (file, size, file_len) = {
+            let segments = self.shared.read();
+            let active = segments.active();
+            (active.file.clone(), active.size, active.file_len)
+        };
+        if size < file_len {
+            file.set_len(size).map_err(StorageError::io("cut", &self.active_path()))?;
+            self.shared.write().active_mut().file_len = size;
+        }
+        Ok(size < file_len)
+    }
+
     fn sync_active(&self) -> Result<(), StorageError> {
         let file = self.shared.read().active().file.clone();
         file.sync_data().map_err(|error| StorageError::io("sync", &self.active_path())(error))
     }
 
     fn roll(&mut self) -> Result<(), StorageError> {
+        self.give_room_back()?;
         self.sync_active()?;
         let (old, end) = {
             let segments = self.shared.read();

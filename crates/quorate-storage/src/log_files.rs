@@ -9,6 +9,7 @@ use quorate_wire::batch::{BatchError, BatchHeader, HEADER_LEN};
 
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
+use crate::recovery::written_to;
 use crate::scan::{LogBatch, Scan};
 use crate::segment;
 
@@ -22,7 +23,8 @@ pub struct FoundBatch {
 }
 
 /// The batches of all segments in a log directory (`__cluster_metadata-0`), in order. The iterator ends
-/// after its first error: a torn end of a log that is written to, or was, is one too.
+/// after its first error: a torn end of a log that is written to, or was, is one too. Zeros at the end are room that
+/// a node has made for batches to come.
 ///
 /// # Errors
 ///
@@ -125,12 +127,18 @@ impl<F: FileSystem> BatchFile<F> {
         self.file.size().map_err(StorageError::io("read", &self.path))
     }
 
+    /// Where that ends which was written to the file, behind the next batch or there: zeros that end it are room.
+    pub(crate) fn written_to(&self) -> Result<u64, StorageError> {
+        written_to(&self.file, &self.path, self.position(), self.size()?)
+    }
+
     /// Where the next batch begins; after an error, where the unreadable part does.
     pub fn position(&self) -> u64 {
         self.ahead.last().map_or(self.position, LogBatch::position)
     }
 
-    /// The next batch, `None` at the end. After an error the reader stays where it is.
+    /// The next batch; `None` at the end, or where a segment has zeros alone. After an error the reader stays where it
+    /// is.
     ///
     /// # Errors
     ///
@@ -173,6 +181,10 @@ impl<F: FileSystem> BatchFile<F> {
         }
     }
 
+    fn is_segment(&self) -> bool {
+        self.path.extension().is_some_and(|suffix| suffix == segment::LOG)
+    }
+
     fn read_ahead(&mut self) -> Result<(), StorageError> {
         let end = self.size()?;
         let mut scan = Scan::new(&self.file, &self.path, self.position, end);
@@ -186,6 +198,11 @@ impl<F: FileSystem> BatchFile<F> {
                 Ok(None) => break,
                 // It comes again once all before it is read.
                 Err(_) if !self.ahead.is_empty() => break,
+                Err(StorageError::Corrupt { .. })
+                    if self.is_segment() && scan.has_only_zeros()? =>
+                {
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }

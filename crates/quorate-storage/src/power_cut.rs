@@ -213,6 +213,10 @@ impl File for PowerCutFile {
         lock(&self.state).change(self.inode, Change::SetLen(len))
     }
 
+    fn allocate(&self, _from: u64, to: u64) -> io::Result<()> {
+        self.set_len(to)
+    }
+
     fn size(&self) -> io::Result<u64> {
         lock(&self.state).inode(self.inode).size()
     }

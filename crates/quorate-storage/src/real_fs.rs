@@ -161,6 +161,18 @@ impl File for RealFile {
         self.0.set_len(len)
     }
 
+    #[cfg(target_os = "linux")]
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
+        use rustix::fs::FallocateFlags;
+        let len = to.saturating_sub(from);
+        Ok(rustix::fs::fallocate(&self.0, FallocateFlags::empty(), from, len)?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allocate(&self, _from: u64, _to: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
@@ -219,6 +231,21 @@ mod tests {
         let mut back = vec![0; 6005];
         assert_eq!(file.read_at(&mut back, 0).unwrap(), 6005);
         assert_eq!(back[5..], parts.concat());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn room_is_zeros_behind_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = RealFs.open(&dir.path().join("f"), OpenHow::Create).unwrap();
+        file.write_all_at(&[IoSlice::new(b"abc")], 0).unwrap();
+        file.allocate(3, 5000).unwrap();
+        assert_eq!(file.size().unwrap(), 5000);
+        assert!(file.0.metadata().unwrap().blocks() * 512 >= 5000, "no hole");
+        let mut back = vec![1; 6000];
+        assert_eq!(file.read_at(&mut back, 0).unwrap(), 5000);
+        assert_eq!(&back[..3], b"abc");
+        assert!(back[3..5000].iter().all(|byte| *byte == 0));
     }
 
     // Whether something is synced shows only when the power goes; that the kernel was asked shows where it cannot.

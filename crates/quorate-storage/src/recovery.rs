@@ -13,6 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use quorate_core::{Epoch, Offset, OffsetAndEpoch};
+use quorate_wire::batch::HEADER_LEN;
 use quorate_wire::control::ControlRecord;
 
 use crate::checkpoint;
@@ -20,7 +21,7 @@ use crate::epoch_checkpoint;
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
 use crate::log::{Log, RollLimits, add_epoch, remove_segment, write_index};
-use crate::scan::{LogBatch, Scan};
+use crate::scan::{LogBatch, Scan, zeros_from};
 use crate::segment::{self, BatchPlace, Segment};
 use crate::small_file;
 
@@ -50,6 +51,14 @@ impl fmt::Display for Note {
 impl Note {
     fn odd(path: PathBuf, reason: impl ToString) -> Note {
         Note { path, position: 0, reason: reason.to_string(), bytes_lost: 0 }
+    }
+
+    fn zeros(Zeros { path, position, len, .. }: Zeros) -> Note {
+        let reason = format!(
+            "{len} zero bytes are behind the last batch: room for more, from a node that was not stopped, or what a \
+             power cut has left of writes that nobody was told of; they are cut off"
+        );
+        Note { path, position, reason, bytes_lost: 0 }
     }
 
     pub(crate) fn no_election(log_dir: &Path, last: Epoch) -> Note {
@@ -90,6 +99,7 @@ pub(crate) fn recover<F: FileSystem>(
         }
     }
     let checkpointed = repair_checkpoint(fs, dir, &found.epochs, &mut notes)?;
+    notes.extend(std::mem::take(&mut found.zeros).into_iter().map(Note::zeros));
     cut(fs, dir, &bases, &mut found, &mut notes)?;
     if found.segments.is_empty() {
         found.segments.push(Segment::create(fs, dir, Offset::ZERO)?);
@@ -187,8 +197,20 @@ pub(crate) struct Found<F: FileSystem> {
     control: Vec<(Offset, ControlRecord)>,
     /// The last batch so far, if it opens an epoch.
     opening: Option<Opening>,
+    /// What ends a segment and is no batch.
+    pub(crate) zeros: Vec<Zeros>,
     /// Where the log is no longer good and why. Nothing is read after that.
     pub(crate) cut: Option<Cut>,
+}
+
+/// The end of a segment, if that is zeros.
+#[derive(Clone, Debug)]
+pub(crate) struct Zeros {
+    pub(crate) path: PathBuf,
+    pub(crate) position: u64,
+    /// The log end there.
+    pub(crate) end: Offset,
+    pub(crate) len: u64,
 }
 
 #[derive(Debug)]
@@ -228,6 +250,7 @@ impl<F: FileSystem> Found<F> {
             epochs: Vec::new(),
             control: Vec::new(),
             opening: None,
+            zeros: Vec::new(),
             cut: None,
         }
     }
@@ -285,6 +308,15 @@ impl<F: FileSystem> Found<F> {
                             return Ok(());
                         }
                     }
+                }
+                Err(StorageError::Corrupt { .. }) if scan.has_only_zeros()? => {
+                    if how == OpenHow::Write {
+                        file.set_len(position).map_err(StorageError::io("cut", &path))?;
+                        file.sync_data().map_err(StorageError::io("sync", &path))?;
+                    }
+                    let len = size.saturating_sub(position);
+                    self.zeros.push(Zeros { path: path.clone(), position, end: segment.end, len });
+                    break;
                 }
                 Err(StorageError::Corrupt { reason, .. }) => reason,
                 Err(error) => return Err(error),
@@ -396,12 +428,24 @@ fn cut<F: FileSystem>(
     if let Some(segment) = found.segments.iter().find(|segment| segment.base == base) {
         let path = segment::path(dir, base, segment::LOG);
         let size = segment.file.size().map_err(StorageError::io("read", &path))?;
-        bytes_lost += size - position;
+        bytes_lost += written_to(&*segment.file, &path, position, size)? - position;
         segment.file.set_len(position).map_err(StorageError::io("cut", &path))?;
         segment.file.sync_data().map_err(StorageError::io("sync", &path))?;
     }
     notes.push(Note { path: segment::path(dir, base, segment::LOG), position, reason, bytes_lost });
     Ok(())
+}
+
+/// Where that ends which was written from this position on: room for more does not count, but whoever ends with a few
+/// zeros may have written them.
+pub(crate) fn written_to<F: File>(
+    file: &F,
+    path: &Path,
+    position: u64,
+    size: u64,
+) -> Result<u64, StorageError> {
+    let zeros = zeros_from(file, path, position, size)?;
+    Ok(if size - zeros < HEADER_LEN as u64 { size } else { zeros })
 }
 
 /// Makes sure that `leader-epoch-checkpoint` names no epoch that the log does not have. Returns what it

@@ -123,6 +123,11 @@ impl<'a, F: File> Scan<'a, F> {
         Ok(Some(LogBatch { position, batch }))
     }
 
+    /// Whether zeros alone are left, which is no batch.
+    pub(crate) fn has_only_zeros(&self) -> Result<bool, StorageError> {
+        Ok(zeros_from(self.file, self.path, self.position, self.end)? == self.position)
+    }
+
     /// The control records of a batch of this file, with their offsets.
     ///
     /// # Errors
@@ -182,6 +187,30 @@ impl<'a, F: File> Scan<'a, F> {
         self.ahead = Bytes::from(buffer);
         Ok(())
     }
+}
+
+/// Where the zeros begin that are the last bytes of this part of a file; `to` if there are none.
+pub(crate) fn zeros_from<F: File>(
+    file: &F,
+    path: &Path,
+    from: u64,
+    to: u64,
+) -> Result<u64, StorageError> {
+    let mut end = to;
+    let mut buffer = vec![0; 64 << 10];
+    while end > from {
+        let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).min(buffer.len());
+        let piece = buffer.get_mut(..wanted).unwrap_or_default();
+        let start = end - piece.len() as u64;
+        let n = file.read_at(piece, start).map_err(StorageError::io("read", path))?;
+        // Beyond what was read the file has become shorter, and has nothing.
+        let read = piece.get(..n).unwrap_or_default();
+        if let Some(last) = read.iter().rposition(|byte| *byte != 0) {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(end)
 }
 
 impl<F> fmt::Debug for Scan<'_, F> {

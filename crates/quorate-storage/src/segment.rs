@@ -25,8 +25,10 @@ pub(crate) struct BatchPlace {
 pub(crate) struct Segment<F: FileSystem> {
     pub(crate) base: Offset,
     pub(crate) end: Offset,
-    /// The length of the `.log` file; what is beyond it does not count.
+    /// Where its last batch ends in the `.log` file; what is beyond it does not count.
     pub(crate) size: u64,
+    /// The length of the `.log` file; zeros from `size` on.
+    pub(crate) file_len: u64,
     pub(crate) file: Arc<F::File>,
     /// Roll after this many milliseconds of record time, counted from here.
     pub(crate) first_timestamp: Option<i64>,
@@ -47,6 +49,7 @@ impl<F: FileSystem> Segment<F> {
             base,
             end: base,
             size: 0,
+            file_len: 0,
             file: Arc::new(file),
             first_timestamp: None,
             offsets: Vec::new(),
@@ -86,13 +89,14 @@ impl<F: FileSystem> Segment<F> {
         }
         self.bytes_since_entry += batch.len;
         self.size = batch.position + batch.len;
+        self.file_len = self.file_len.max(self.size);
         self.end = batch.end;
     }
 
     /// Forgets everything from this batch boundary on.
     pub(crate) fn truncate(&mut self, to: Offset, position: u64) {
         self.end = to;
-        self.size = position;
+        (self.size, self.file_len) = (position, position);
         self.offsets.retain(|(last, _)| *last < to);
         self.times.retain(|(_, last)| *last < to);
         self.max_timestamp = self.times.last().copied();

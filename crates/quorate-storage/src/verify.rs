@@ -17,7 +17,7 @@ use crate::log_files::{BatchFile, Unsound};
 use crate::meta_properties;
 use crate::partition_metadata;
 use crate::quorum_state;
-use crate::recovery::{self, Cut, Found, Note};
+use crate::recovery::{self, Cut, Found, Note, Zeros};
 use crate::scan::LogBatch;
 use crate::segment;
 use crate::store::{BOOTSTRAP_FILE, LOCK_FILE, LOG_DIR, check_epochs, not_formatted};
@@ -101,8 +101,15 @@ pub fn verify<F: FileSystem>(
     dir: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Verified, StorageError> {
-    let mut looking = Looking { fs, found: Verified::default(), progress };
     let is_log_dir = dir.file_name().is_some_and(|name| name == LOG_DIR);
+    let above = match dir.parent().filter(|_| is_log_dir) {
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        Some(above) => above,
+        None => dir,
+    };
+    // Not opened: a process that closes the file loses the lock that it may have on it.
+    let was_closed = fs.list(above).is_ok_and(|names| !names.iter().any(|name| name == LOCK_FILE));
+    let mut looking = Looking { fs, was_closed, found: Verified::default(), progress };
     if is_log_dir {
         looking.log_dir(dir)?;
         return Ok(looking.found);
@@ -119,7 +126,7 @@ pub fn verify<F: FileSystem>(
     if names.iter().any(|name| name == LOG_DIR) {
         looking.log_dir(&dir.join(LOG_DIR))?;
     }
-    if names.iter().any(|name| name == LOCK_FILE) {
+    if !was_closed {
         let path = dir.join(LOCK_FILE);
         looking.found.remarks.push(format!(
             "{} is there: a node has this directory open, and what it is writing may look torn; or it was killed",
@@ -132,6 +139,8 @@ pub fn verify<F: FileSystem>(
 /// A look in progress.
 struct Looking<'a, F> {
     fs: &'a F,
+    /// There is no lock file: nobody has the directory open, and whoever had it has closed it.
+    was_closed: bool,
     found: Verified,
     progress: &'a mut dyn FnMut(Progress<'_>),
 }
@@ -276,7 +285,7 @@ impl<F: FileSystem> Looking<'_, F> {
             if log.is_cut() {
                 break;
             }
-            let Looking { fs, found, progress } = self;
+            let Looking { fs, found, progress, .. } = self;
             let mut seen = |path: &Path, batch: &LogBatch| {
                 found.count(batch);
                 let bytes = batch.position() + batch.bytes().len() as u64;
@@ -298,6 +307,9 @@ impl<F: FileSystem> Looking<'_, F> {
         }
         self.found.damage.append(&mut not_raft);
         (self.found.log_start, self.found.log_end) = (start, log.end());
+        for zeros in &log.zeros {
+            self.zeros(zeros);
+        }
         if let Some(cut) = log.cut.take() {
             let end = log.end();
             let loss = self.loss(dir, &bases, &cut, end)?;
@@ -310,6 +322,27 @@ impl<F: FileSystem> Looking<'_, F> {
             });
         }
         Ok(log.epochs)
+    }
+
+    /// Zeros at the end of a segment are room for more, unless whoever made it had the time to give it back.
+    fn zeros(&mut self, zeros: &Zeros) {
+        let Zeros { path, position, end, len } = zeros;
+        let reason = format!("{len} zero bytes are behind the last batch");
+        if self.was_closed {
+            let loss = Loss { end: *end, bytes: 0, readable_to: None };
+            self.found.damage.push(Damage {
+                path: path.clone(),
+                position: Some(*position),
+                offset: Some(*end),
+                reason,
+                at_start: AtStart::Cuts(loss),
+            });
+        } else {
+            self.found.remarks.push(format!(
+                "{}, position {position}: {reason}: room for more; a start cuts them off",
+                path.display()
+            ));
+        }
     }
 
     /// What goes if the log is cut there: everything behind, in this segment and the later ones.
@@ -325,7 +358,7 @@ impl<F: FileSystem> Looking<'_, F> {
             let from = if *base == cut.base { cut.position } else { 0 };
             let path = segment::path(dir, *base, segment::LOG);
             let mut file = BatchFile::open(self.fs, &path, from)?;
-            loss.bytes += file.size()?.saturating_sub(from);
+            loss.bytes += file.written_to()?.saturating_sub(from);
             loop {
                 match file.next_batch() {
                     Ok(Some(batch)) => loss.readable_to = loss.readable_to.max(Some(batch.end())),

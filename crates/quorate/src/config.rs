@@ -78,6 +78,8 @@ pub(crate) struct StorageSettings {
     pub(crate) segment_bytes: u32,
     /// `metadata.log.segment.ms`.
     pub(crate) segment_age: Duration,
+    /// `quorate.log.preallocate.bytes`: how far ahead of many appends the log's file is made longer; 0 turns it off.
+    pub(crate) preallocate_bytes: u32,
 }
 
 /// Bounds of the network.
@@ -297,7 +299,12 @@ fn storage_settings(properties: &Properties) -> Result<StorageSettings, Failure>
     // Kafka's own tests make small segments with this key.
     let bytes = properties.number("internal.metadata.log.segment.bytes", bytes, 14..=INT_MAX)?;
     let age = properties.number("metadata.log.segment.ms", 604_800_000, 1..=LONG_MAX)?;
-    Ok(StorageSettings { segment_bytes: bytes, segment_age: Duration::from_millis(age) })
+    let preallocate = properties.number("quorate.log.preallocate.bytes", 4 << 20, 0..=INT_MAX)?;
+    Ok(StorageSettings {
+        segment_bytes: bytes,
+        segment_age: Duration::from_millis(age),
+        preallocate_bytes: preallocate,
+    })
 }
 
 fn network_settings(properties: &Properties) -> Result<NetworkSettings, Failure> {

@@ -114,11 +114,15 @@ fn a_dump_goes_as_far_as_it_can_and_says_so() {
     let text = String::from_utf8(torn.stdout).expect("text");
     assert!(text.ends_with("Found 160 invalid bytes at the end of 00000000000000000198.log\n"));
 
+    // Not as Kafka's tool: a node makes room for more, so zeros behind the last batch end no dump with an error.
+    let zeros = quorate(&["log", "dump", &segment("damaged-zero-tail")]);
+    assert_eq!(zeros.status.code(), Some(0));
+    let text = String::from_utf8(zeros.stdout).expect("text");
+    let said = "4096 zero bytes at the end of 00000000000000000198.log are room for more\n";
+    assert!(text.ends_with(said), "{text}");
     let zeros = quorate(&["log", "dump", "--json", &segment("damaged-zero-tail")]);
-    assert_eq!(zeros.status.code(), Some(1));
     let last = objects(&zeros).pop().expect("objects");
-    assert_eq!(last["position"], 3675);
-    assert!(String::from_utf8_lossy(&zeros.stderr).contains("position 3675: "));
+    assert_eq!(last["lastOffset"], 244);
 
     let index = segment("damaged-zero-tail").replace(".log", ".index");
     let output = quorate(&["log", "dump", &index]);
@@ -135,8 +139,15 @@ fn damage_is_found_where_it_was_put() {
         count += 1;
         let dir = entry.path().join("n1").display().to_string();
         let output = quorate(&["log", "verify", "--json", &dir]);
-        assert_eq!(output.status.code(), Some(1), "{tree}");
         let [found] = objects(&output).try_into().expect("one object");
+        if kind == "zero-tail" {
+            // Its lock file is there, as a killed node leaves it; and what such a node leaves may end with zeros.
+            assert_eq!((output.status.code(), found["sound"].as_bool()), (Some(0), Some(true)));
+            let remark = found["remarks"][0].as_str().expect("a remark");
+            assert!(remark.contains("position 3675: 4096 zero bytes"), "{remark}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{tree}");
         assert_eq!(found["sound"], false);
         let [damage] = &found["damage"].as_array().expect("damage")[..] else {
             panic!("{found:?}")
@@ -145,7 +156,7 @@ fn damage_is_found_where_it_was_put() {
         let (file, name) =
             (damage["file"].as_str().expect("it"), put["file"].as_str().expect("it"));
         assert!(file.ends_with(name), "{file}");
-        let at = put["batch"]["position"].as_u64().or(put["zerosFrom"].as_u64());
+        let at = put["batch"]["position"].as_u64();
         assert_eq!(damage["position"].as_u64(), at, "{tree}");
         let offset = put["batch"]["baseOffset"].as_i64().or(Some(245));
         assert_eq!(damage["offset"].as_i64(), offset, "{tree}");
@@ -154,7 +165,7 @@ fn damage_is_found_where_it_was_put() {
             (Some("cut"), offset)
         );
         let readable = match kind {
-            "torn-tail" | "zero-tail" => None,
+            "torn-tail" => None,
             _ => Some(245),
         };
         assert_eq!(damage["readableTo"].as_i64(), readable, "{tree}");

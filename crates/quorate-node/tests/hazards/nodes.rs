@@ -70,7 +70,7 @@ pub(crate) fn start_with(
         directory: Some(random_directory_id().unwrap()),
     };
     meta_properties::write(&RealFs, dir.path(), &meta, 0).unwrap();
-    let limits = RollLimits { segment_bytes: 1 << 20, segment_ms: u64::MAX };
+    let limits = RollLimits { segment_bytes: 1 << 20, ..RollLimits::default() };
     let options = Options { dir: dir.path().to_owned(), node: NodeId(id), limits };
     let directory = Directory::open(RealFs, options).unwrap();
     let port = voters.iter().find(|(voter, _)| *voter == id).expect("a voter").1;

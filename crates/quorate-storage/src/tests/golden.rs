@@ -383,7 +383,7 @@ fn damage_is_cut_where_kafka_cuts_it_or_better() {
         assert!(note.path.ends_with(text(&damage["file"])), "{name}: {note}");
         let at = damage["batch"]["position"].as_u64().or(damage["zerosFrom"].as_u64()).unwrap();
         assert_eq!(note.position, at, "{name}: {note}");
-        assert!(note.bytes_lost > 0);
+        assert_eq!(note.bytes_lost > 0, name != "damaged-zero-tail", "{name}: {note}");
         let end = opened.log_end;
         drop(opened);
         let again = open(dir.path()).unwrap();

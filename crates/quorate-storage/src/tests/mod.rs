@@ -8,6 +8,7 @@ mod golden;
 mod ownership;
 mod power_cut;
 mod reading;
+mod room;
 mod small_files;
 mod verify;
 

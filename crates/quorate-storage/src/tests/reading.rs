@@ -304,6 +304,10 @@ impl File for InterruptedFile {
         self.0.set_len(len)
     }
 
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
+        self.0.allocate(from, to)
+    }
+
     fn size(&self) -> io::Result<u64> {
         self.0.size()
     }

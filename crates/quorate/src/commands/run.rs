@@ -108,6 +108,7 @@ async fn serve(args: &Args, config: &Config) -> Result<StopReason, Failure> {
         limits: RollLimits {
             segment_bytes: u64::from(config.storage.segment_bytes),
             segment_ms: u64::try_from(config.storage.segment_age.as_millis()).unwrap_or(u64::MAX),
+            preallocate_bytes: u64::from(config.storage.preallocate_bytes),
         },
     };
     let directory = Directory::open(disk(), options)

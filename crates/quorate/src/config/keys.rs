@@ -5,7 +5,8 @@
 const KNOWN: &str = include_str!("known_keys.txt");
 
 /// Quorate's own keys.
-const OWN: [&str; 2] = ["quorate.campaign", "quorate.hint.delay.ms"];
+const OWN: [&str; 3] =
+    ["quorate.campaign", "quorate.hint.delay.ms", "quorate.log.preallocate.bytes"];
 
 fn known() -> impl Iterator<Item = &'static str> {
     KNOWN.lines().chain(OWN)

@@ -94,7 +94,15 @@ impl<W: Write> Dump<'_, W> {
             let position = batches.position();
             match batches.next_batch() {
                 Ok(Some(batch)) => self.batch(&batch, true)?,
-                Ok(None) => return Ok(true),
+                Ok(None) => {
+                    let zeros = batches.size().map_err(disk)?.saturating_sub(position);
+                    if zeros > 0 && !self.json {
+                        self.say(&format!(
+                            "{zeros} zero bytes at the end of {name} are room for more"
+                        ))?;
+                    }
+                    return Ok(true);
+                }
                 Err(StorageError::Corrupt { reason, .. }) => {
                     let is_torn = match batches.step_over().map_err(disk)? {
                         Unsound::Batch(batch) => {
