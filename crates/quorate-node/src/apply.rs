@@ -237,3 +237,61 @@ fn apply(state_machine: &mut impl StateMachine, bytes: Bytes, position: Offset) 
     }
     position
 }
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::Epoch;
+    use quorate_core::io::WriteId;
+    use quorate_storage::EncodedBatch;
+    use quorate_wire::batch::encode_data;
+
+    use super::*;
+
+    /// A batch of one record of a mebibyte.
+    fn batch(offset: i64) -> EncodedBatch {
+        EncodedBatch {
+            base: Offset(offset),
+            end: Offset(offset + 1),
+            epoch: Epoch(1),
+            max_timestamp: 0,
+            bytes: encode_data(offset, 1, 0, &[Bytes::from(vec![1; 1 << 20])]),
+        }
+    }
+
+    #[test]
+    fn what_waits_in_memory_has_a_bound_and_goes_on_where_it_ended() {
+        let mut tail = Tail::new(Offset(0), 64 << 20);
+        let mut applier = Applier { shared: Arc::default(), handed: Offset(0), thread: None };
+        let mut applied = 0;
+        for offset in 0..40 {
+            tail.append(WriteId(1), batch(offset));
+            applier.advance(&tail, Offset(offset + 1), Offset(offset + 1));
+            let waiting = applier.shared.lock().waiting_bytes;
+            assert!(waiting <= MAX_WAITING_BYTES + batch(0).bytes.len(), "{waiting}");
+            if offset == 19 {
+                assert!(applier.handed < Offset(20), "a slow state machine was given all");
+            }
+            // The state machine wakes now and then, and takes all that waits.
+            if offset % 20 == 19 || offset == 39 {
+                while let Next::Batches(batches) = next_or_disk(&applier, Offset(applied)) {
+                    for batch in batches {
+                        assert_eq!(
+                            end_of(&batch),
+                            Some(Offset(applied + 1)),
+                            "in order, each once"
+                        );
+                        applied += 1;
+                    }
+                    applier.advance(&tail, Offset(offset + 1), Offset(offset + 1));
+                }
+            }
+        }
+        assert_eq!(applied, 40);
+    }
+
+    /// What the thread would do next; reading from disk to where it stands if there is nothing.
+    fn next_or_disk(applier: &Applier, position: Offset) -> Next {
+        let has_all = applier.shared.lock().readable == position;
+        if has_all { Next::FromDisk(position) } else { next(&applier.shared, position) }
+    }
+}
