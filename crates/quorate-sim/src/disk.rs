@@ -204,6 +204,10 @@ impl File for SimFile {
 
     fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
         self.disk.unless_aborted()?;
+        // No failure that a replica has to show: it may do without.
+        if self.disk.faults().is_full {
+            return Err(ErrorKind::StorageFull.into());
+        }
         self.inner.allocate(from, to)
     }
 

@@ -22,8 +22,9 @@
 //! `leader-epoch-checkpoint` is never on the path of a commit or an election: it may lag behind the log
 //! (recovery adds what is missing), and never runs ahead of it.
 //!
-//! Zeros behind the last batch of a segment are room for more, in a log that was not closed. They are no batch, so
-//! nothing depends on when they, or the cut that takes them away, reach the medium.
+//! Zeros behind the last batch of the newest segment are room for more, in a log that was not closed. They are no batch: a
+//! crash may keep them or not. They are cut off, durably, before there is a newer segment: Kafka cuts a log at zeros and drops
+//! the segments behind them.
 //!
 //! What a directory holds when it is opened may be in the page cache alone, left there by a process that
 //! was killed, or one whose sync failed: it is synced, dropped from the cache and read anew before anything is made

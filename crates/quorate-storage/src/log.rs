@@ -51,7 +51,9 @@ impl Pace {
 
     fn count(&mut self, now: i64) {
         if !(0..1000).contains(&now.saturating_sub(self.since)) {
-            *self = Pace { since: now, appends: 0, is_busy: self.appends >= Pace::BUSY };
+            let was_before = (0..2000).contains(&now.saturating_sub(self.since));
+            let is_busy = was_before && self.appends >= Pace::BUSY;
+            *self = Pace { since: now, appends: 0, is_busy };
         }
         self.appends = self.appends.saturating_add(1);
         self.is_busy |= self.appends >= Pace::BUSY;
@@ -70,6 +72,10 @@ pub(crate) struct Log<F: FileSystem> {
     /// Rolled segments whose index files are not written yet.
     unindexed: Vec<Offset>,
     pace: Pace,
+    /// The file system has given no room for this segment.
+    has_no_room: bool,
+    /// The active file was made shorter since its last sync.
+    is_cut_unsynced: bool,
 }
 
 /// What the commit thread and the readers share.
@@ -125,8 +131,17 @@ impl<F: FileSystem> Log<F> {
         assert!(!segments.is_empty(), "a log has a segment");
         let segments = RwLock::new(Segments { list: segments, epochs, generation: 0 });
         let shared = Arc::new(Shared { segments });
-        let (unindexed, pace) = (Vec::new(), Pace::default());
-        Log { fs, dir, limits, shared, checkpointed, unindexed, pace }
+        Log {
+            fs,
+            dir,
+            limits,
+            shared,
+            checkpointed,
+            unindexed: Vec::new(),
+            pace: Pace::default(),
+            has_no_room: false,
+            is_cut_unsynced: false,
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared<F>> {
@@ -217,10 +232,9 @@ impl<F: FileSystem> Log<F> {
     pub(crate) fn close(&mut self) -> Result<(), StorageError> {
         let active = self.shared.read().active().base;
         self.unindexed.push(active);
-        let had_room = self.give_room_back()?;
         self.tidy()?;
         // Zeros behind a log that was closed are damage.
-        if had_room { self.sync_active() } else { Ok(()) }
+        if self.is_cut_unsynced { self.sync_active() } else { Ok(()) }
     }
 
     /// How many of these batches the active segment takes: none if it is to be rolled first.
@@ -285,28 +299,29 @@ impl<F: FileSystem> Log<F> {
     /// durable sooner: the file system has no length to record.
     fn make_room(&mut self, file: &F::File, needed: u64) -> Result<(), StorageError> {
         if !self.pace.is_busy {
-            return self.give_room_back().map(drop);
+            return self.give_room_back();
         }
         let from = self.shared.read().active().file_len;
         let to =
             needed.saturating_add(self.limits.preallocate_bytes).min(self.limits.segment_bytes);
-        if needed <= from || to <= needed {
+        if needed <= from || to <= needed || self.has_no_room {
             return Ok(());
         }
         match file.allocate(from, to) {
             Ok(()) => self.shared.write().active_mut().file_len = to,
             // A disk that has no room ahead, or a file system that cannot, may still take what is to be written.
-            Err(error) => {
-                tracing::debug!(%error, "no room is made in the log any more");
-                self.limits.preallocate_bytes = 0;
+            Err(error) if is_for_want_of_room(&error) => {
+                tracing::info!(%error, "no room is made ahead in this segment of the log: commits take a little longer");
+                self.has_no_room = true;
                 file.set_len(from).map_err(StorageError::io("cut", &self.active_path()))?;
             }
+            Err(error) => return Err(StorageError::io("extend", &self.active_path())(error)),
         }
         Ok(())
     }
 
-    /// Makes the active file as long as its batches are, not durably; whether it was longer.
-    fn give_room_back(&mut self) -> Result<bool, StorageError> {
+    /// Makes the active file as long as its batches are: durable with the next sync.
+    fn give_room_back(&mut self) -> Result<(), StorageError> {
         let (file, size, file_len) = {
             let segments = self.shared.read();
             let active = segments.active();
@@ -315,13 +330,16 @@ impl<F: FileSystem> Log<F> {
         if size < file_len {
             file.set_len(size).map_err(StorageError::io("cut", &self.active_path()))?;
             self.shared.write().active_mut().file_len = size;
+            self.is_cut_unsynced = true;
         }
-        Ok(size < file_len)
+        Ok(())
     }
 
-    fn sync_active(&self) -> Result<(), StorageError> {
+    fn sync_active(&mut self) -> Result<(), StorageError> {
         let file = self.shared.read().active().file.clone();
-        file.sync_data().map_err(|error| StorageError::io("sync", &self.active_path())(error))
+        file.sync_data().map_err(|error| StorageError::io("sync", &self.active_path())(error))?;
+        self.is_cut_unsynced = false;
+        Ok(())
     }
 
     fn roll(&mut self) -> Result<(), StorageError> {
@@ -334,6 +352,7 @@ impl<F: FileSystem> Log<F> {
         let segment = Segment::create(&self.fs, &self.dir, end)?;
         self.sync_dir()?;
         self.shared.write().list.push(segment);
+        self.has_no_room = false;
         self.unindexed.push(old);
         Ok(())
     }
@@ -401,6 +420,11 @@ impl<F: FileSystem> Log<F> {
     fn sync_dir(&self) -> Result<(), StorageError> {
         self.fs.sync_dir(&self.dir).map_err(StorageError::io("sync", &self.dir))
     }
+}
+
+fn is_for_want_of_room(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, Unsupported};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | Unsupported)
 }
 
 /// Notes the epoch of the batch at this offset, if it is new.

@@ -79,6 +79,9 @@ pub enum Unsound {
 const AHEAD: usize = 256;
 const AHEAD_BYTES: u64 = 1 << 20;
 
+/// How often a place is read again that a writer changes meanwhile.
+pub(crate) const MAX_RETRIES: u32 = 20;
+
 impl<F: FileSystem> Iterator for LogFiles<F> {
     type Item = Result<FoundBatch, StorageError>;
 
@@ -101,6 +104,9 @@ impl<F: FileSystem> LogFiles<F> {
                 return Ok(Some(FoundBatch { path: current.path.clone(), batch }));
             }
             let Some(base) = self.later.pop() else { return Ok(None) };
+            if let Some(before) = &self.current {
+                before.ends_with_a_batch()?;
+            }
             let path = segment::path(&self.dir, base, segment::LOG);
             self.current = Some(BatchFile::open(&self.fs, &path, 0)?);
         }
@@ -181,6 +187,15 @@ impl<F: FileSystem> BatchFile<F> {
         }
     }
 
+    /// An error, if zeros are behind the last batch: in front of a later segment they may be in the place of batches.
+    fn ends_with_a_batch(&self) -> Result<(), StorageError> {
+        if self.size()? > self.position() {
+            let reason = "zeros stand in front of a later segment";
+            return Err(StorageError::corrupt(&self.path, self.position(), reason));
+        }
+        Ok(())
+    }
+
     fn is_segment(&self) -> bool {
         self.path.extension().is_some_and(|suffix| suffix == segment::LOG)
     }
@@ -189,6 +204,7 @@ impl<F: FileSystem> BatchFile<F> {
         let end = self.size()?;
         let mut scan = Scan::new(&self.file, &self.path, self.position, end);
         let start = self.position;
+        let mut retries = 0;
         while self.ahead.len() < AHEAD && self.position - start < AHEAD_BYTES {
             match scan.next() {
                 Ok(Some(batch)) => {
@@ -202,6 +218,12 @@ impl<F: FileSystem> BatchFile<F> {
                     if self.is_segment() && scan.has_only_zeros()? =>
                 {
                     break;
+                }
+                // Beside a writer this part may have been written since it was read.
+                Err(StorageError::Corrupt { .. })
+                    if retries < MAX_RETRIES && scan.has_changed(self.size()?)? =>
+                {
+                    retries += 1;
                 }
                 Err(error) => return Err(error),
             }

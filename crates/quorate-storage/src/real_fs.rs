@@ -165,7 +165,12 @@ impl File for RealFile {
     fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
         use rustix::fs::FallocateFlags;
         let len = to.saturating_sub(from);
-        Ok(rustix::fs::fallocate(&self.0, FallocateFlags::empty(), from, len)?)
+        loop {
+            match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), from, len) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return Ok(result?),
+            }
+        }
     }
 
     #[cfg(not(target_os = "linux"))]

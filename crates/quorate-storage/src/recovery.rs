@@ -21,6 +21,7 @@ use crate::epoch_checkpoint;
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
 use crate::log::{Log, RollLimits, add_epoch, remove_segment, write_index};
+use crate::log_files::MAX_RETRIES;
 use crate::scan::{LogBatch, Scan, zeros_from};
 use crate::segment::{self, BatchPlace, Segment};
 use crate::small_file;
@@ -291,6 +292,7 @@ impl<F: FileSystem> Found<F> {
         let mut segment = Segment::<F>::new(base, file);
         let file = segment.file.clone();
         let mut scan = Scan::new(&*file, &path, 0, size);
+        let mut retries = 0;
         loop {
             let position = segment.size;
             let reason = match scan.next() {
@@ -317,6 +319,17 @@ impl<F: FileSystem> Found<F> {
                     let len = size.saturating_sub(position);
                     self.zeros.push(Zeros { path: path.clone(), position, end: segment.end, len });
                     break;
+                }
+                // Beside a writer this part may have been written since it was read.
+                Err(StorageError::Corrupt { .. })
+                    if how == OpenHow::Read
+                        && retries < MAX_RETRIES
+                        && scan.has_changed(
+                            file.size().map_err(StorageError::io("read", &path))?,
+                        )? =>
+                {
+                    retries += 1;
+                    continue;
                 }
                 Err(StorageError::Corrupt { reason, .. }) => reason,
                 Err(error) => return Err(error),
@@ -419,7 +432,8 @@ fn cut<F: FileSystem>(
     for base in gone.iter().rev() {
         let path = segment::path(dir, *base, segment::LOG);
         let file = fs.open(&path, OpenHow::Read).map_err(StorageError::io("open", &path))?;
-        bytes_lost += file.size().map_err(StorageError::io("read", &path))?;
+        let size = file.size().map_err(StorageError::io("read", &path))?;
+        bytes_lost += written_to(&file, &path, 0, size)?;
         remove_segment(fs, dir, *base)?;
     }
     if !gone.is_empty() {

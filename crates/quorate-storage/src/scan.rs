@@ -123,6 +123,15 @@ impl<'a, F: File> Scan<'a, F> {
         Ok(Some(LogBatch { position, batch }))
     }
 
+    /// After an error, beside a writer: reads anew what was no batch. Whether there is something else by now.
+    pub(crate) fn has_changed(&mut self, end: u64) -> Result<bool, StorageError> {
+        let was = std::mem::take(&mut self.ahead);
+        let grew = end > self.end;
+        self.end = self.end.max(end);
+        self.read_ahead(was.len().max(HEADER_LEN))?;
+        Ok(grew || self.ahead != was)
+    }
+
     /// Whether zeros alone are left, which is no batch.
     pub(crate) fn has_only_zeros(&self) -> Result<bool, StorageError> {
         Ok(zeros_from(self.file, self.path, self.position, self.end)? == self.position)

@@ -107,8 +107,12 @@ pub fn verify<F: FileSystem>(
         Some(above) => above,
         None => dir,
     };
-    // Not opened: a process that closes the file loses the lock that it may have on it.
-    let was_closed = fs.list(above).is_ok_and(|names| !names.iter().any(|name| name == LOCK_FILE));
+    // Not opened: a process that closes the file loses the lock that it may have on it. Of a log directory that stands
+    // alone nobody knows.
+    let was_closed = fs.list(above).is_ok_and(|names| {
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        has(meta_properties::FILE_NAME) && !has(LOCK_FILE)
+    });
     let mut looking = Looking { fs, was_closed, found: Verified::default(), progress };
     if is_log_dir {
         looking.log_dir(dir)?;
@@ -126,7 +130,7 @@ pub fn verify<F: FileSystem>(
     if names.iter().any(|name| name == LOG_DIR) {
         looking.log_dir(&dir.join(LOG_DIR))?;
     }
-    if !was_closed {
+    if names.iter().any(|name| name == LOCK_FILE) {
         let path = dir.join(LOCK_FILE);
         looking.found.remarks.push(format!(
             "{} is there: a node has this directory open, and what it is writing may look torn; or it was killed",
@@ -308,7 +312,7 @@ impl<F: FileSystem> Looking<'_, F> {
         self.found.damage.append(&mut not_raft);
         (self.found.log_start, self.found.log_end) = (start, log.end());
         for zeros in &log.zeros {
-            self.zeros(zeros);
+            self.zeros(zeros, log.end());
         }
         if let Some(cut) = log.cut.take() {
             let end = log.end();
@@ -325,11 +329,11 @@ impl<F: FileSystem> Looking<'_, F> {
     }
 
     /// Zeros at the end of a segment are room for more, unless whoever made it had the time to give it back.
-    fn zeros(&mut self, zeros: &Zeros) {
+    fn zeros(&mut self, zeros: &Zeros, log_end: Offset) {
         let Zeros { path, position, end, len } = zeros;
         let reason = format!("{len} zero bytes are behind the last batch");
         if self.was_closed {
-            let loss = Loss { end: *end, bytes: 0, readable_to: None };
+            let loss = Loss { end: log_end, bytes: 0, readable_to: None };
             self.found.damage.push(Damage {
                 path: path.clone(),
                 position: Some(*position),

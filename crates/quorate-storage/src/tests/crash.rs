@@ -11,10 +11,10 @@ use bytes::Bytes;
 use quorate_core::io::WriteId;
 use quorate_core::{Epoch, Offset};
 
-use super::{DIR, batches, data, election, formatted, open_mem, opening, run};
+use super::{DIR, batches, data, election, formatted, log_dir, log_file, open_mem, opening, run};
 use crate::mem_fs::{Fault, MemFs, Operation, OperationKind};
 use crate::random::Random;
-use crate::{EncodedBatch, StorageError, StoreWrite};
+use crate::{EncodedBatch, FileSystem, StorageError, StoreWrite};
 
 /// What a directory would hold after some of the writes.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +124,7 @@ impl History {
 
     /// Checks what a crash left after this many durable writes.
     fn check(&self, fs: &MemFs, durable: usize) -> Model {
+        only_the_newest_segment_ends_in_zeros(fs);
         let mut opened = open_mem(fs).unwrap();
         let left = batches(fs, Path::new(DIR));
         let epoch = opened.election.as_ref().map_or(0, |state| state.epoch.0);
@@ -195,6 +196,20 @@ impl History {
         assert_eq!(end, expected_end);
         assert_eq!(epochs, expected);
         assert!(epochs.is_sorted());
+    }
+}
+
+/// Kafka would drop the segments behind one that does.
+fn only_the_newest_segment_ends_in_zeros(fs: &MemFs) {
+    let mut names = fs.list(&log_dir()).unwrap();
+    names.retain(|name| name.ends_with(".log"));
+    names.sort_unstable();
+    names.pop();
+    for name in names {
+        let content = fs.content(&log_file(&name)).unwrap();
+        // Each batch ends with its record's count of headers, 0.
+        let zeros = content.iter().rev().take_while(|byte| **byte == 0).count();
+        assert!(zeros < 16, "{name} ends with {zeros} zeros");
     }
 }
 

@@ -11,6 +11,7 @@ use quorate_core::io::WriteId;
 
 use super::{META, data, election, formatted, log_file, open, open_mem, opening, run};
 use crate::mem_fs::Fault;
+use crate::verify::verify;
 use crate::{
     File, FileSystem, OpenHow, Options, RealFs, RollLimits, StorageError, Store, StoreEvent,
     StoreWrite, start,
@@ -343,4 +344,48 @@ fn a_read_that_a_truncation_overtakes_gives_nothing() {
     go_on.send(()).unwrap();
     assert_eq!(read.join().unwrap().len(), 0);
     assert_eq!(store.reader().read(Offset(1), Offset(2), 300).unwrap(), [opening(1, 2).bytes]);
+}
+
+// Room for more is zeros, and may be batches when it is looked at again.
+#[test]
+fn a_batch_that_is_written_while_a_tool_looks_at_its_place_is_no_damage() {
+    for tool in ["dump", "verify"] {
+        let fs = Interrupted { disk: formatted(), at_next_read: Arc::default() };
+        let limits = RollLimits { segment_bytes: 1 << 20, ..RollLimits::default() };
+        let options = Options { dir: super::DIR.into(), node: super::NODE, limits };
+        let mut store = Store::open(fs.clone(), options).unwrap().store;
+        run(&mut store, 1, [election(1), StoreWrite::Append(opening(0, 1))]).unwrap();
+        for base in 1..=20 {
+            run(&mut store, 10, [StoreWrite::Append(data(base, 1, 1, 50))]).unwrap();
+        }
+        let look = fs.clone();
+        let (interruption, interrupted) = mpsc::channel();
+        *fs.at_next_read.lock().unwrap() = Some(interruption);
+        let looking = thread::spawn(move || match tool {
+            "dump" => super::batches(&look, Path::new(super::DIR)).len(),
+            _ => {
+                let found = verify(&look, &super::log_dir(), &mut |_| ()).unwrap();
+                assert_eq!(found.damage, []);
+                usize::try_from(found.batches).unwrap()
+            }
+        });
+        // It is about to read: the segment as it was, then the zeros at its end, which are a batch by then.
+        let mut go_on: mpsc::Sender<()> = interrupted.recv_timeout(WAIT).unwrap();
+        let mut base = 21;
+        loop {
+            let (interruption, interrupted) = mpsc::channel();
+            *fs.at_next_read.lock().unwrap() = Some(interruption);
+            go_on.send(()).unwrap();
+            match interrupted.recv_timeout(Duration::from_millis(300)) {
+                Ok(next) => go_on = next,
+                Err(_) => break,
+            }
+            if base < 30 {
+                run(&mut store, 50, [StoreWrite::Append(data(base, 1, 1, 50))]).unwrap();
+                base += 1;
+            }
+        }
+        let found = looking.join().unwrap();
+        assert!(found >= 22 && base > 22, "{found} batches, the last is {base}");
+    }
 }

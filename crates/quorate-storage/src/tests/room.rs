@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quorate_core::Offset;
 
-use super::{DIR, batches, data, election, formatted, log_file, open_mem, opening, run};
+use super::{DIR, batches, data, election, formatted, log_dir, log_file, open_mem, opening, run};
 use crate::mem_fs::{Fault, MemFs, OperationKind};
 use crate::verify::{AtStart, Verified, verify};
 use crate::{EncodedBatch, Options, RollLimits, Store, StoreWrite};
@@ -119,13 +119,13 @@ fn a_start_after_a_crash_takes_room_for_no_damage_and_a_torn_batch_for_as_long_a
 
     // Half of it reaches the disk, in front of the room.
     fs.fail_at(0, Fault::Once(ErrorKind::StorageFull));
-    let torn = at(end, 1100);
+    let torn = EncodedBatch { max_timestamp: 1100, ..data(end, 1, 1, 300) };
     let half = torn.bytes.len() as u64 / 2;
     run(&mut store, 50, [StoreWrite::Append(torn)]).unwrap_err();
     drop(store);
     let [damage] = &looked_over(&fs).damage[..] else { panic!("one torn batch") };
     let AtStart::Cuts(loss) = &damage.at_start else { panic!("{damage:?}") };
-    assert!((half - 1..=half).contains(&loss.bytes), "{half} {loss:?}");
+    assert_eq!(loss.bytes, half);
     for fs in [fs.kill(), fs.crash(4)] {
         let opened = open_mem(&fs).unwrap();
         assert_eq!(batches(&fs, Path::new(DIR)), before);
@@ -168,4 +168,79 @@ fn a_disk_without_room_ahead_still_takes_what_fits() {
     let (len, used) = lengths(&fs, FIRST);
     assert_eq!(len, used);
     assert_eq!(batches(&fs, Path::new(DIR)).len(), 31);
+}
+
+#[test]
+fn no_room_is_kept_from_a_busy_time_long_ago_or_when_clocks_go_back() {
+    let fs = formatted();
+    let (mut store, end) = busy(&fs, 1 << 20);
+    store.committer().tidy().unwrap();
+    run(&mut store, 50, [StoreWrite::Append(at(end, 10_000_000))]).unwrap();
+    let (len, used) = lengths(&fs, FIRST);
+    assert_eq!(len, used);
+
+    let fs = formatted();
+    let (mut store, end) = busy(&fs, 1 << 20);
+    for n in 1..=3 {
+        run(&mut store, 50, [StoreWrite::Append(at(end + n - 1, 1000 - n * 300))]).unwrap();
+    }
+    let (len, used) = lengths(&fs, FIRST);
+    assert_eq!(len, used);
+}
+
+#[test]
+fn room_that_was_given_back_in_quiet_does_not_come_back_after_the_end() {
+    let fs = formatted();
+    let (mut store, _) = busy(&fs, 1 << 20);
+    store.committer().tidy().unwrap();
+    store.close().unwrap();
+    for seed in 0..40 {
+        assert_eq!(looked_over(&fs.crash(seed)).damage, [], "seed {seed}");
+    }
+}
+
+#[test]
+fn zeros_in_front_of_a_later_segment_lose_nothing_and_are_said_to() {
+    let fs = formatted();
+    let (store, _) = busy(&fs, 600);
+    store.close().unwrap();
+    let mut content = fs.content(&log_file(FIRST)).unwrap();
+    content.extend([0; 100]);
+    fs.install(&log_file(FIRST), &content);
+    let looked = looked_over(&fs);
+    let [damage] = &looked.damage[..] else { panic!("{looked:?}") };
+    let AtStart::Cuts(loss) = &damage.at_start else { panic!("{damage:?}") };
+    assert!(crate::read_log(&fs, &log_dir()).unwrap().any(|found| found.is_err()));
+    let opened = open_mem(&fs).unwrap();
+    assert_eq!((loss.end, loss.bytes), (opened.log_end, 0));
+    assert_eq!(looked.log_end, opened.log_end);
+}
+
+#[test]
+fn room_of_a_segment_that_goes_is_not_lost() {
+    let fs = formatted();
+    let mut store = opened(&fs, 3000);
+    run(&mut store, 1, [election(1), StoreWrite::Append(opening(0, 1))]).unwrap();
+    for base in 1..=40 {
+        run(&mut store, 10, [StoreWrite::Append(at(base, 1000 + base))]).unwrap();
+    }
+    drop(store);
+    assert!(fs.damage(&log_file(FIRST), 150, 0));
+    let [damage] = &looked_over(&fs).damage[..] else { panic!("one flipped bit") };
+    let AtStart::Cuts(loss) = &damage.at_start else { panic!("{damage:?}") };
+    let opened = open_mem(&fs.kill()).unwrap();
+    assert_eq!(loss.bytes, opened.notes.iter().map(|note| note.bytes_lost).sum::<u64>());
+}
+
+#[test]
+fn of_a_log_directory_alone_nobody_knows_whether_it_was_closed() {
+    let fs = formatted();
+    let (_store, _) = busy(&fs, 1 << 20);
+    let looked = verify(&fs, &log_dir(), &mut |_| ()).unwrap();
+    assert_eq!(looked.damage, []);
+    let alone = MemFs::new([Path::new("/copy").join(crate::LOG_DIR)]);
+    let copy = Path::new("/copy").join(crate::LOG_DIR);
+    alone.install(&copy.join(FIRST), &fs.content(&log_file(FIRST)).unwrap());
+    let looked = verify(&alone, &copy, &mut |_| ()).unwrap();
+    assert!(looked.damage.iter().all(|damage| !damage.path.ends_with(FIRST)), "{looked:?}");
 }
