@@ -145,6 +145,7 @@ fn zeros_behind_a_log_that_was_closed_are_damage() {
     fs.install(&log_file(FIRST), &content);
     let [damage] = &looked_over(&fs).damage[..] else { panic!("zeros") };
     assert_eq!((damage.position, damage.offset), (Some(used), Some(Offset(end))));
+    assert_eq!(verify(&fs, &log_dir(), &mut |_| ()).unwrap().damage.len(), 1);
     let opened = open_mem(&fs).unwrap();
     assert_eq!(opened.log_end, Offset(end));
     assert_eq!((opened.notes.len(), opened.notes[0].bytes_lost), (1, 0));
@@ -168,6 +169,28 @@ fn a_disk_without_room_ahead_still_takes_what_fits() {
     let (len, used) = lengths(&fs, FIRST);
     assert_eq!(len, used);
     assert_eq!(batches(&fs, Path::new(DIR)).len(), 31);
+
+    // Any other error is one of the disk, and final.
+    let fs = formatted();
+    let mut store = opened(&fs, 1 << 20);
+    run(&mut store, 1, [election(1), StoreWrite::Append(opening(0, 1))]).unwrap();
+    for base in 1..=14 {
+        run(&mut store, 10, [StoreWrite::Append(at(base, 1000 + base))]).unwrap();
+    }
+    fs.fail_at(0, Fault::Once(ErrorKind::Other));
+    run(&mut store, 40, [StoreWrite::Append(at(15, 1015))]).unwrap_err();
+}
+
+#[test]
+fn zeros_end_a_segment_and_no_other_file() {
+    let fs = formatted();
+    let content = [&opening(0, 1).bytes[..], &[0; 100]].concat();
+    for (name, is_sound) in [("a.log", true), ("a.checkpoint", false)] {
+        fs.install(&log_file(name), &content);
+        let mut file = crate::BatchFile::open(&fs, &log_file(name), 0).unwrap();
+        assert!(file.next_batch().unwrap().is_some());
+        assert_eq!(file.next_batch().is_ok(), is_sound, "{name}");
+    }
 }
 
 #[test]
