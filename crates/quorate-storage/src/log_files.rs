@@ -79,7 +79,7 @@ pub enum Unsound {
 const AHEAD: usize = 256;
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// How often a place is read again that a writer changes meanwhile.
+/// How often places are read again that a writer changes meanwhile, before what is read of the file is enough.
 pub(crate) const MAX_RETRIES: u32 = 20;
 
 impl<F: FileSystem> Iterator for LogFiles<F> {
@@ -221,9 +221,13 @@ impl<F: FileSystem> BatchFile<F> {
                 }
                 // Beside a writer this part may have been written since it was read.
                 Err(StorageError::Corrupt { .. })
-                    if retries < MAX_RETRIES && scan.has_changed(self.size()?)? =>
+                    if self.is_segment() && scan.has_changed(self.size()?)? =>
                 {
                     retries += 1;
+                    // It is being written, faster than it is read.
+                    if retries == MAX_RETRIES {
+                        break;
+                    }
                 }
                 Err(error) => return Err(error),
             }

@@ -323,12 +323,15 @@ impl<F: FileSystem> Found<F> {
                 // Beside a writer this part may have been written since it was read.
                 Err(StorageError::Corrupt { .. })
                     if how == OpenHow::Read
-                        && retries < MAX_RETRIES
                         && scan.has_changed(
                             file.size().map_err(StorageError::io("read", &path))?,
                         )? =>
                 {
                     retries += 1;
+                    // It is being written, faster than it is read.
+                    if retries == MAX_RETRIES {
+                        break;
+                    }
                     continue;
                 }
                 Err(StorageError::Corrupt { reason, .. }) => reason,

@@ -140,8 +140,12 @@ pub(crate) fn run(options: &Options) -> Result<String> {
         measured.iter().flat_map(|(system, samples)| rows(*system, samples)).collect();
     print_table(&rows);
     print_caution(&rows);
-    print_targets(&rows);
-    figures(&rows)
+    let missed = print_targets(&rows);
+    let figures = figures(&rows)?;
+    Ok(match missed.is_empty() {
+        true => figures,
+        false => format!("{figures}; missed: {}", missed.join("; ")),
+    })
 }
 
 fn measure(
@@ -289,10 +293,15 @@ fn row<'a>(rows: &'a [Row], name: &str, how: End, ended: Side) -> Option<&'a Row
     rows.iter().find(|row| row.system.name == name && row.how == how && row.ended == ended)
 }
 
-fn print_targets(rows: &[Row]) {
+/// Returns those that are missed.
+fn print_targets(rows: &[Row]) -> Vec<String> {
     println!("\n| target | measured | met |\n|---|---|---|");
-    let say = |target: &str, measured: String, met: bool| {
-        println!("| {target} | {measured} | {} |", if met { "yes" } else { "no" });
+    let mut missed = Vec::new();
+    let mut say = |target: &str, measured: String, met: bool| {
+        println!("| {target} | {measured} | {} |", if met { "yes" } else { "**no**" });
+        if !met {
+            missed.push(target.to_owned());
+        }
     };
     if let Some(row) = row(rows, "quorate", End::Kill, Side::Quorate) {
         let median = row.commit.median();
@@ -323,6 +332,7 @@ fn print_targets(rows: &[Row]) {
         say(&target, format!("{} ms, without {} ms", ms(ours), ms(theirs)), met);
     }
     println!();
+    missed
 }
 
 /// The last line; fails if a hand-over among Quorate's took two epochs, or their hints do not tell of deaths.

@@ -96,7 +96,7 @@ impl History {
         let mut random = Random::new(seed);
         let mut queue = VecDeque::new();
         // Appends one by one are many, and get room ahead.
-        let in_a_row = if seed % 2 == 0 { 6 } else { 1 };
+        let in_a_row = if seed.is_multiple_of(2) { 6 } else { 1 };
         let mut submitted = 0;
         let mut durable = 0;
         let result = loop {

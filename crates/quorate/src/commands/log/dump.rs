@@ -22,7 +22,8 @@ record has `type`, `version` and `data`, or `control` and `value`, or `error`. D
   quorate log dump DIR/__cluster_metadata-0/00000000000000000000.log
   quorate log dump --json DIR/__cluster_metadata-0/*.log | jq -c '.records[] | select(.type == \"TOPIC_RECORD\")'
 
-Exit codes: 0 all was read, but for a last batch that is cut short; 1 a file cannot be read on from some point.
+Exit codes: 0 all was read, but for a last batch that is cut short, or zeros, which are room for more; 1 a file cannot be
+read on from some point.
 A batch with a wrong CRC is printed with `isvalid: false`; `quorate log verify` is the judge of a directory.")]
 pub(crate) struct Args {
     /// Segments (*.log) and checkpoints (*.checkpoint); deleted ones too.
