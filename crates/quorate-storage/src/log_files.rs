@@ -10,7 +10,7 @@ use quorate_wire::batch::{BatchError, BatchHeader, HEADER_LEN};
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenHow};
 use crate::recovery::written_to;
-use crate::scan::{LogBatch, Scan};
+use crate::scan::{LogBatch, Scan, zeros_from};
 use crate::segment;
 
 /// A batch and the file that it is in.
@@ -58,6 +58,9 @@ pub struct LogFiles<F: FileSystem> {
 pub struct BatchFile<F: FileSystem> {
     path: Arc<PathBuf>,
     file: F::File,
+    /// Of a segment, where zeros began that ended it when it was opened: they are room for more, and whoever writes there
+    /// meanwhile is not followed.
+    written: Option<u64>,
     /// Where those that were read ahead end.
     position: u64,
     /// Batches that were read ahead, the next one last.
@@ -121,7 +124,15 @@ impl<F: FileSystem> BatchFile<F> {
     /// Those of the disk.
     pub fn open(fs: &F, path: &Path, position: u64) -> Result<BatchFile<F>, StorageError> {
         let file = fs.open(path, OpenHow::Read).map_err(StorageError::io("open", path))?;
-        Ok(BatchFile { path: Arc::new(path.to_owned()), file, position, ahead: Vec::new() })
+        let written = match path.extension().is_some_and(|suffix| suffix == segment::LOG) {
+            true => {
+                let size = file.size().map_err(StorageError::io("read", path))?;
+                Some(zeros_from(&file, path, 0, size)?)
+            }
+            false => None,
+        };
+        let path = Arc::new(path.to_owned());
+        Ok(BatchFile { path, file, written, position, ahead: Vec::new() })
     }
 
     /// How long the file is by now, in bytes.
@@ -196,11 +207,10 @@ impl<F: FileSystem> BatchFile<F> {
         Ok(())
     }
 
-    fn is_segment(&self) -> bool {
-        self.path.extension().is_some_and(|suffix| suffix == segment::LOG)
-    }
-
     fn read_ahead(&mut self) -> Result<(), StorageError> {
+        if self.written.is_some_and(|written| self.position >= written) {
+            return Ok(());
+        }
         let end = self.size()?;
         let mut scan = Scan::new(&self.file, &self.path, self.position, end);
         let start = self.position;
@@ -214,17 +224,12 @@ impl<F: FileSystem> BatchFile<F> {
                 Ok(None) => break,
                 // It comes again once all before it is read.
                 Err(_) if !self.ahead.is_empty() => break,
-                Err(StorageError::Corrupt { .. })
-                    if self.is_segment() && scan.has_only_zeros()? =>
-                {
-                    break;
-                }
                 // Beside a writer this part may have been written since it was read.
                 Err(StorageError::Corrupt { .. })
-                    if self.is_segment() && scan.has_changed(self.size()?)? =>
+                    if self.written.is_some() && scan.has_changed(self.size()?)? =>
                 {
                     retries += 1;
-                    // It is being written, faster than it is read.
+                    // Its writer is faster than this reader.
                     if retries == MAX_RETRIES {
                         break;
                     }

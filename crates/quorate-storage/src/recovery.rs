@@ -292,9 +292,14 @@ impl<F: FileSystem> Found<F> {
         let mut segment = Segment::<F>::new(base, file);
         let file = segment.file.clone();
         let mut scan = Scan::new(&*file, &path, 0, size);
+        let written = zeros_from(&*file, &path, 0, size)?;
         let mut retries = 0;
         loop {
             let position = segment.size;
+            if position >= written {
+                self.end_with_zeros(&segment, &path, size, how)?;
+                break;
+            }
             let reason = match scan.next() {
                 Ok(None) => break,
                 Ok(Some(batch)) => {
@@ -311,15 +316,6 @@ impl<F: FileSystem> Found<F> {
                         }
                     }
                 }
-                Err(StorageError::Corrupt { .. }) if scan.has_only_zeros()? => {
-                    if how == OpenHow::Write {
-                        file.set_len(position).map_err(StorageError::io("cut", &path))?;
-                        file.sync_data().map_err(StorageError::io("sync", &path))?;
-                    }
-                    let len = size.saturating_sub(position);
-                    self.zeros.push(Zeros { path: path.clone(), position, end: segment.end, len });
-                    break;
-                }
                 // Beside a writer this part may have been written since it was read.
                 Err(StorageError::Corrupt { .. })
                     if how == OpenHow::Read
@@ -328,7 +324,7 @@ impl<F: FileSystem> Found<F> {
                         )? =>
                 {
                     retries += 1;
-                    // It is being written, faster than it is read.
+                    // Its writer is faster than this reader.
                     if retries == MAX_RETRIES {
                         break;
                     }
@@ -341,6 +337,25 @@ impl<F: FileSystem> Found<F> {
             break;
         }
         self.segments.push(segment);
+        Ok(())
+    }
+
+    /// What is behind the last batch of this segment is zeros, if anything: room for more.
+    fn end_with_zeros(
+        &mut self,
+        segment: &Segment<F>,
+        path: &Path,
+        size: u64,
+        how: OpenHow,
+    ) -> Result<(), StorageError> {
+        let (position, end) = (segment.size, segment.end);
+        if position < size {
+            if how == OpenHow::Write {
+                segment.file.set_len(position).map_err(StorageError::io("cut", path))?;
+                segment.file.sync_data().map_err(StorageError::io("sync", path))?;
+            }
+            self.zeros.push(Zeros { path: path.to_owned(), position, end, len: size - position });
+        }
         Ok(())
     }
 

@@ -132,11 +132,6 @@ impl<'a, F: File> Scan<'a, F> {
         Ok(grew || self.ahead != was)
     }
 
-    /// Whether zeros alone are left, which is no batch.
-    pub(crate) fn has_only_zeros(&self) -> Result<bool, StorageError> {
-        Ok(zeros_from(self.file, self.path, self.position, self.end)? == self.position)
-    }
-
     /// The control records of a batch of this file, with their offsets.
     ///
     /// # Errors
@@ -205,8 +200,10 @@ pub(crate) fn zeros_from<F: File>(
     from: u64,
     to: u64,
 ) -> Result<u64, StorageError> {
+    const PIECE: usize = 64 << 10;
+    static ZEROS: [u8; PIECE] = [0; PIECE];
     let mut end = to;
-    let mut buffer = vec![0; 64 << 10];
+    let mut buffer = vec![0; PIECE];
     while end > from {
         let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).min(buffer.len());
         let piece = buffer.get_mut(..wanted).unwrap_or_default();
@@ -214,6 +211,10 @@ pub(crate) fn zeros_from<F: File>(
         let n = file.read_at(piece, start).map_err(StorageError::io("read", path))?;
         // Beyond what was read the file has become shorter, and has nothing.
         let read = piece.get(..n).unwrap_or_default();
+        if Some(read) == ZEROS.get(..n) {
+            end = start;
+            continue;
+        }
         if let Some(last) = read.iter().rposition(|byte| *byte != 0) {
             return Ok(start + last as u64 + 1);
         }
